@@ -1,0 +1,78 @@
+//! `gpumem`: who holds the GPU memory of a program, since when, from which line, and is it growing.
+//!
+//! One verb, one file, under [`verb`]; [`source`] finds what a verb reads, [`show`] prints it. Exit status: 0 done; 2 usage;
+//! 3 the source cannot be read; `run` ends with its program's own.
+#![forbid(unsafe_code)]
+
+mod run;
+mod show;
+mod source;
+mod verb;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Who holds your GPU memory, since when, from which line, and is it growing.
+#[derive(Parser)]
+#[command(name = "gpumem", version, max_term_width = 80, after_help = AFTER)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const AFTER: &str = "\
+Examples:
+  gpumem run -- python train.py     record a program, then print a summary
+  gpumem leaks                      what leaks in the newest recording
+  gpumem leaks run.gpumem --json    the same of a file, for machines
+  gpumem demo                       see it work, without a GPU";
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run a program and record its GPU memory
+    Run(verb::run::RunArguments),
+    /// What leaks, at which line, since when
+    Leaks(verb::leaks::LeaksArguments),
+    /// The processes of a recording
+    Ps(verb::ps::PsArguments),
+    /// Run a small leaking program on a simulated GPU and explain it
+    Demo(verb::demo::DemoArguments),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().verb {
+        Verb::Run(arguments) => verb::run::run(&arguments),
+        Verb::Leaks(arguments) => verb::leaks::leaks(&arguments),
+        Verb::Ps(arguments) => verb::ps::ps(&arguments),
+        Verb::Demo(arguments) => verb::demo::demo(&arguments),
+    };
+    done.unwrap_or_else(|failure| {
+        eprintln!(
+            "gpumem: {}",
+            show::text::clean(&format!("{:#}", failure.error))
+        );
+        ExitCode::from(failure.status)
+    })
+}
+
+/// Why a verb gave up, and with which status.
+struct Failure {
+    status: u8,
+    error: anyhow::Error,
+}
+
+impl Failure {
+    /// The source cannot be read.
+    const SOURCE: u8 = 3;
+    /// `run` itself failed before its program ran, as with `env` and `nohup`.
+    const BEFORE_RUN: u8 = 125;
+    /// The program is there but cannot be run.
+    const NOT_EXECUTABLE: u8 = 126;
+    /// There is no such program.
+    const NOT_FOUND: u8 = 127;
+
+    fn with(status: u8) -> impl FnOnce(anyhow::Error) -> Self {
+        move |error| Self { status, error }
+    }
+}

@@ -1,0 +1,121 @@
+//! Goldens: what a person reads, at 80 columns.
+
+use gpumem_collector::insight::leaks::leaks as find;
+use gpumem_collector::insight::ps::ps as list;
+use gpumem_collector::model::Session;
+use gpumem_collector::model::testing::{
+    EPOCH_NS, KIB, MIB, Step, Trace, alloc, block, block_free, exit_handler, finalising, gap,
+    optimizer_step, physical, torch_segment,
+};
+
+use super::WIDTH;
+use super::colour::Style;
+use super::leaks::Shown;
+
+const SHOWN: Shown = Shown {
+    top: 10,
+    all_frames: false,
+};
+
+fn session(trace: &Trace) -> Session {
+    let mut session = Session::default();
+    session.processes.push(trace.process());
+    session
+}
+
+fn report(trace: &Trace) -> String {
+    let now_ns = EPOCH_NS + 3_700_000_000_000;
+    let text = crate::verb::leaks::text(&session(trace), SHOWN, Style::PLAIN, now_ns);
+    for line in text.lines() {
+        assert!(line.chars().count() <= WIDTH, "{line}");
+        assert!(line.is_ascii(), "{line}");
+    }
+    text
+}
+
+/// Forty optimizer steps that keep 4 MiB each at train.py:31.
+fn training(leak: bool) -> Trace {
+    let mut trace = Trace::new();
+    trace.push(torch_segment(0x10_0000_0000, 512 * MIB));
+    let mut at = 0x20_0000_0000;
+    let mut next = |bytes: u64| {
+        at += bytes;
+        at
+    };
+    for _ in 0..8 {
+        let weight = next(8 * MIB);
+        trace.push(block(weight, 8 * MIB).at("/home/me/job/model.py:12 Layer.__init__"));
+    }
+    for _ in 0..40 {
+        let here = |step: Step| step.at("/home/me/job/train.py:90 main");
+        let kept = next(4 * MIB);
+        let loss = next(512);
+        if leak {
+            let step = block(kept, 4 * MIB).native("libtorch_cuda.so", "at::native::fill", "", 0);
+            trace.push(here(step.at("/home/me/job/train.py:31 train_step")).after_ms(50));
+            trace.push(here(
+                block(loss, 512).at("/home/me/job/train.py:34 train_step"),
+            ));
+        }
+        let activation = next(16 * MIB);
+        trace.push(here(
+            block(activation, 16 * MIB).at("/home/me/job/train.py:33 train_step"),
+        ));
+        trace.push(block_free(activation));
+        trace.push(optimizer_step());
+    }
+    trace.push(finalising());
+    trace
+}
+
+#[test]
+fn a_leak_in_training() {
+    insta::assert_snapshot!(report(&training(true)));
+}
+
+#[test]
+fn no_leak_in_training() {
+    insta::assert_snapshot!(report(&training(false)));
+}
+
+#[test]
+fn driver_memory_that_is_never_freed() {
+    let mut trace = Trace::new();
+    for step in 0..20 {
+        let lost = physical(step + 1, 8 * MIB)
+            .native("app", "demo::vmm::use_buffer_once", "/src/app.c", 26)
+            .native("app", "main", "/src/app.c", 52);
+        trace.push(lost.after_ms(50));
+        let address = 0x10_0000_0000 + step * MIB;
+        let lost = alloc(address, 256 * KIB).native("app", "load_tile", "/src/app.c", 11);
+        trace.push(lost.after_ms(1));
+    }
+    trace.push(exit_handler());
+    insta::assert_snapshot!(report(&trace));
+}
+
+#[test]
+fn what_stands_against_the_figures_is_said() {
+    let mut trace = Trace::new();
+    trace.push(block(0x1000, MIB).at("train\x1b[2J.py:1 f"));
+    trace.push(gap(12, 3));
+    insta::assert_snapshot!(report(&trace));
+}
+
+#[test]
+fn the_table_of_processes() {
+    let mut both = session(&training(true));
+    let mut other = Trace::new();
+    other.push(alloc(0x1000, 3 * MIB));
+    both.processes.push(other.process());
+    insta::assert_snapshot!(super::ps::ps(&list(&both)));
+}
+
+#[test]
+fn the_summary_of_a_run() {
+    let session = session(&training(true));
+    let path = std::path::Path::new("/home/me/.local/state/gpumem/gpumem.node7.4711.gpumem");
+    let text = super::summary::summary(&session, &find(&session), Some(path), Style::PLAIN);
+    assert!(text.lines().count() <= 10);
+    insta::assert_snapshot!(text);
+}

@@ -1,0 +1,63 @@
+//! What a verb reads: a capture, a folder of them, the recording of a process, or the newest session.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use gpumem_collector::ingest::session::{self, Source};
+use gpumem_collector::model::Session;
+
+use crate::Failure;
+
+/// Reads the session that the user names.
+pub(crate) fn read(source: Option<&str>) -> Result<Session, Failure> {
+    session_of(source).map_err(Failure::with(Failure::SOURCE))
+}
+
+fn session_of(source: Option<&str>) -> Result<Session> {
+    let places = session::spool_places();
+    let Some(source) = source else {
+        return Ok(session::newest(&places)?);
+    };
+    let path = Path::new(source);
+    if path.exists() {
+        return Ok(session::open(&Source::at(path)?)?);
+    }
+    match source.parse::<u32>() {
+        Ok(pid) => of_process(pid, &places),
+        Err(_) => Err(anyhow!(
+            "{source} is no capture, folder or process id: nothing of that name is there. Give a .gpumem file, a folder of \
+             them, a process id, or nothing for the newest session"
+        )),
+    }
+}
+
+/// The newest recording of a process.
+fn of_process(pid: u32, places: &[PathBuf]) -> Result<Session> {
+    for place in places {
+        let folder = Source::Directory(place.clone());
+        // A folder that is missing, or holds nothing that can be read, holds no recording of it.
+        let Ok(mut session) = session::open(&folder) else {
+            continue;
+        };
+        let newest = session
+            .processes
+            .iter()
+            .filter(|process| process.definition().pid == pid)
+            .map(|process| process.definition().started_ns)
+            .max();
+        if let Some(newest) = newest {
+            session.processes.retain(|process| {
+                process.definition().pid == pid && process.definition().started_ns == newest
+            });
+            return Ok(session);
+        }
+    }
+    let looked: Vec<String> = places
+        .iter()
+        .map(|place| place.display().to_string())
+        .collect();
+    Err(anyhow!(
+        "no recording of process {pid} in {}. Start the program under `gpumem run`, or give a capture file",
+        looked.join(", ")
+    ))
+}

@@ -1,0 +1,75 @@
+//! The processes of a session: `gpumem ps`, `gpumem.ps/1`.
+
+use serde::Serialize;
+
+use crate::insight::who;
+use crate::model::{Process, Session};
+
+/// The first key of the report.
+pub const SCHEMA: &str = "gpumem.ps/1";
+
+/// The whole report.
+#[derive(Clone, Debug, Serialize)]
+pub struct PsReport {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// One row a process.
+    pub processes: Vec<ProcessRow>,
+}
+
+/// One process.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProcessRow {
+    /// The process id, as the process sees it.
+    pub pid: u32,
+    /// Its command line, secrets masked.
+    pub command: String,
+    /// Its host.
+    pub host: String,
+    /// Its rank in its job.
+    pub rank: Option<u32>,
+    /// The ordinals of the devices on which it holds or held memory.
+    pub devices: Vec<i16>,
+    /// `running`, `ended` or `killed`.
+    pub state: &'static str,
+    /// Bytes in use on all devices.
+    pub live_bytes: u64,
+    /// Bytes taken from the driver on all devices.
+    pub reserved_bytes: u64,
+    /// How it is recorded; null where the process does not say.
+    pub mode: Option<String>,
+    /// Events that were lost.
+    pub lost_events: u64,
+}
+
+/// The processes of a session.
+pub fn ps(session: &Session) -> PsReport {
+    PsReport {
+        schema: SCHEMA,
+        processes: session.processes.iter().map(row).collect(),
+    }
+}
+
+fn row(process: &Process) -> ProcessRow {
+    let definition = process.definition();
+    let on_devices = || process.totals().iter().filter(|(device, _)| device.0 >= 0);
+    let mode = definition
+        .environment
+        .iter()
+        .find(|(name, _)| name == "GPUMEM_MODE")
+        .map(|(_, value)| value.clone());
+    ProcessRow {
+        pid: definition.pid,
+        command: who::command(process),
+        host: definition.host.clone(),
+        rank: who::rank(process),
+        devices: on_devices().map(|(device, _)| device.0).collect(),
+        state: process.state().name(),
+        live_bytes: on_devices().map(|(_, totals)| totals.live.live_bytes).sum(),
+        reserved_bytes: on_devices()
+            .map(|(_, totals)| totals.reserved.live_bytes)
+            .sum(),
+        mode,
+        lost_events: process.lost().total(),
+    }
+}

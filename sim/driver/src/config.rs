@@ -1,0 +1,138 @@
+//! What the environment asks for, read once.
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use crate::abi::Status;
+
+/// Most devices that can be simulated: each takes its own PCI bus number.
+const MAX_DEVICES: usize = 64;
+
+/// The settings of this process.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) devices: usize,
+    pub(crate) memory_bytes: u64,
+    pub(crate) context_bytes: u64,
+    pub(crate) driver_version: i32,
+    pub(crate) failures: Vec<Failure>,
+    pub(crate) truth: Option<PathBuf>,
+}
+
+/// A call that must fail.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The exported name, such as `cuMemAlloc_v2`.
+    pub(crate) symbol: String,
+    /// Which call, counted from one.
+    pub(crate) call: u64,
+    pub(crate) status: Status,
+}
+
+/// The settings, read from the environment at the first use.
+pub(crate) fn get() -> &'static Config {
+    static CONFIG: LazyLock<Config> = LazyLock::new(Config::from_environment);
+    &CONFIG
+}
+
+impl Config {
+    fn from_environment() -> Self {
+        Self {
+            devices: setting("GPUMEM_SIM_DEVICES", "1", parse_devices),
+            memory_bytes: setting("GPUMEM_SIM_MEMORY", "8GiB", parse_size),
+            context_bytes: setting("GPUMEM_SIM_CONTEXT", "0", parse_size),
+            driver_version: setting("GPUMEM_SIM_DRIVER", "13020", |text| text.parse().ok()),
+            failures: setting("GPUMEM_SIM_FAIL", "", parse_failures),
+            truth: std::env::var("GPUMEM_SIM_TRUTH")
+                .ok()
+                .filter(|text| !text.is_empty())
+                .map(|text| text.replace("%p", &std::process::id().to_string()).into()),
+        }
+    }
+}
+
+/// The variable's value; one that cannot be read is named on stderr, and the
+/// default holds.
+fn setting<T>(name: &str, default: &str, parse: impl Fn(&str) -> Option<T>) -> T
+where
+    T: Default,
+{
+    if let Ok(text) = std::env::var(name) {
+        if let Some(value) = parse(&text) {
+            return value;
+        }
+        eprintln!("simulated CUDA driver: {name}={text} cannot be read, {name}={default} holds");
+    }
+    parse(default).unwrap_or_default()
+}
+
+fn parse_devices(text: &str) -> Option<usize> {
+    text.parse().ok().filter(|count| *count <= MAX_DEVICES)
+}
+
+/// A size in bytes, or in KiB, MiB, GiB or TiB.
+fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim() {
+        "" | "B" => 0,
+        "KiB" => 10,
+        "MiB" => 20,
+        "GiB" => 30,
+        "TiB" => 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// `name:n` or `name:n=code`, separated by commas; without a code the call is
+/// out of memory.
+fn parse_failures(text: &str) -> Option<Vec<Failure>> {
+    text.split(',')
+        .filter(|part| !part.trim().is_empty())
+        .map(parse_failure)
+        .collect()
+}
+
+fn parse_failure(text: &str) -> Option<Failure> {
+    let (symbol, rest) = text.trim().split_once(':')?;
+    let (call, status) = match rest.split_once('=') {
+        Some((call, code)) => (call, Status::from_code(code.parse().ok()?)?),
+        None => (rest, Status::OUT_OF_MEMORY),
+    };
+    Some(Failure {
+        symbol: symbol.to_owned(),
+        call: call.parse().ok()?,
+        status,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(parse_size("24GiB"), Some(24 << 30));
+        assert_eq!(parse_size("512 MiB"), Some(512 << 20));
+        assert_eq!(parse_size("4096"), Some(4096));
+        assert_eq!(parse_size("24GB"), None);
+        assert_eq!(parse_size("99999999TiB"), None);
+        assert_eq!(parse_size(""), None);
+    }
+
+    #[test]
+    fn failures() {
+        let failures = parse_failures("cuMemAlloc_v2:3,cuMemFree_v2:1=700").unwrap();
+        assert_eq!(failures[0].status, Status::OUT_OF_MEMORY);
+        assert_eq!(
+            (failures[0].symbol.as_str(), failures[0].call),
+            ("cuMemAlloc_v2", 3)
+        );
+        assert_eq!(failures[1].status.code(), 700);
+        assert_eq!(parse_failures("").unwrap(), vec![]);
+        assert!(parse_failures("cuMemAlloc_v2").is_none());
+        assert!(parse_failures("cuMemAlloc_v2:1=0").is_none());
+    }
+}

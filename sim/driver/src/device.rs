@@ -1,0 +1,171 @@
+//! Start-up and the devices: what they are called, what they can do.
+
+use crate::abi::{Out, Outcome, Status};
+use crate::entry::entry;
+use crate::ledger::DeviceId;
+use crate::machine::Machine;
+
+const NAME: &str = "gpumem simulated GPU";
+/// PCI bus of the first device; each has its own.
+const FIRST_PCI_BUS: i32 = 0x10;
+/// Compute capability.
+const CAPABILITY: (i32, i32) = (9, 0);
+/// Largest attribute number that is answered.
+const LAST_ATTRIBUTE: i32 = 160;
+
+/// The UUID of a device: the same in every process.
+pub(crate) fn uuid(device: DeviceId) -> [u8; 16] {
+    let mut uuid = *b"gpumem-simulated";
+    // Version 8 (custom) and the variant, as RFC 9562 has it.
+    uuid[6] = 0x80;
+    uuid[8] = 0x80;
+    uuid[15] = device.ordinal() as u8;
+    uuid
+}
+
+/// The UUID as tools print it: `GPU-` and five groups.
+pub(crate) fn uuid_text(device: DeviceId) -> String {
+    let hex: String = uuid(device)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!(
+        "GPU-{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )
+}
+
+/// `domain:bus:device.function`.
+pub(crate) fn pci_text(device: DeviceId) -> String {
+    format!("0000:{:02X}:00.0", FIRST_PCI_BUS + device.ordinal())
+}
+
+/// The value of an attribute (`CUdevice_attribute`); zero when there is nothing
+/// to say of it.
+fn attribute(device: DeviceId, attribute: i32) -> Outcome<i32> {
+    let value = match attribute {
+        1..=3 => 1024,          // threads of a block, and its first two sides
+        4 => 64,                // its third
+        5 => i32::MAX,          // blocks of a grid
+        6 | 7 => 65_535,        // its other sides
+        8 => 48 << 10,          // shared memory of a block
+        9 | 11 => 64 << 10,     // constant memory
+        10 => 32,               // warp
+        12 | 82 => 64 << 10,    // registers of a block and of a multiprocessor
+        13 => 1_500_000,        // clock in kHz
+        14 => 512,              // texture alignment
+        15 | 31 | 32 | 41 => 1, // overlap, concurrent kernels, ECC, unified addresses
+        16 => 32,               // multiprocessors
+        19 => 1,                // can map host memory
+        33 => FIRST_PCI_BUS + device.ordinal(),
+        36 => 2_000_000, // memory clock in kHz
+        37 => 5120,      // bus width
+        38 => 50 << 20,  // level 2 cache
+        39 => 2048,      // threads of a multiprocessor
+        40 => 3,         // copy engines
+        75 => CAPABILITY.0,
+        76 => CAPABILITY.1,
+        78 | 79 | 80 | 83 | 89 => 1, // priorities, caches, managed memory
+        81 => 228 << 10,             // shared memory of a multiprocessor
+        97 => 227 << 10,             // shared memory that a block can opt into
+        95 | 102 | 103 | 115 => 1,   // cooperative launch, VMM, descriptors, pools
+        106 => 32,                   // blocks of a multiprocessor
+        111 => 1024,                 // reserved shared memory of a block
+        119 => 1,                    // kinds of handle of a pool
+        id if (1..=LAST_ATTRIBUTE).contains(&id) => 0,
+        _ => return Err(Status::INVALID_VALUE),
+    };
+    Ok(value)
+}
+
+impl Machine {
+    fn device_uuid(&self, out: &Out<[u8; 16]>, ordinal: i32) -> Outcome {
+        out.set(uuid(self.device(ordinal)?))
+    }
+}
+
+entry! {
+    /// Starts the driver; flags must be zero.
+    free fn cuInit(flags: u32) {
+        if flags != 0 {
+            return Err(Status::INVALID_VALUE);
+        }
+        if crate::machine::forked() {
+            return Err(Status::NOT_INITIALIZED);
+        }
+        crate::machine::lock().initialise();
+        Ok(())
+    }
+
+    /// The stated version.
+    free fn cuDriverGetVersion(out: Out<i32>) {
+        out.set(crate::config::get().driver_version)
+    }
+
+    /// How many devices there are.
+    fn cuDeviceGetCount(machine; out: Out<i32>) {
+        out.set(machine.ledger.devices().count() as i32)
+    }
+
+    /// The device of an ordinal: the same number.
+    fn cuDeviceGet(machine; out: Out<i32>, ordinal: i32) {
+        out.required()?;
+        out.set(machine.device(ordinal)?.ordinal())
+    }
+
+    /// The name, cut to the buffer.
+    fn cuDeviceGetName(machine; out: Out<u8>, length: i32, device: i32) {
+        out.required()?;
+        machine.device(device)?;
+        out.set_text(NAME, length)
+    }
+
+    /// The UUID.
+    fn cuDeviceGetUuid_v2(machine; out: Out<[u8; 16]>, device: i32) {
+        machine.device_uuid(&out, device)
+    }
+
+    /// The older name of the same, since no device is divided here.
+    fn cuDeviceGetUuid(machine; out: Out<[u8; 16]>, device: i32) {
+        machine.device_uuid(&out, device)
+    }
+
+    /// All memory of the device.
+    fn cuDeviceTotalMem_v2(machine; out: Out<usize>, device: i32) {
+        out.required()?;
+        let device = machine.device(device)?;
+        out.set(machine.ledger.account(device).limit_bytes as usize)
+    }
+
+    /// One attribute.
+    fn cuDeviceGetAttribute(machine; out: Out<i32>, id: i32, device: i32) {
+        out.required()?;
+        out.set(attribute(machine.device(device)?, id)?)
+    }
+
+    /// Compute capability.
+    fn cuDeviceComputeCapability(machine; major: Out<i32>, minor: Out<i32>, device: i32) {
+        major.required()?;
+        minor.required()?;
+        machine.device(device)?;
+        major.set(CAPABILITY.0)?;
+        minor.set(CAPABILITY.1)
+    }
+
+    /// The PCI address as text.
+    fn cuDeviceGetPCIBusId(machine; out: Out<u8>, length: i32, device: i32) {
+        out.required()?;
+        out.set_text(&pci_text(machine.device(device)?), length)
+    }
+
+    /// Each device can reach each other one.
+    fn cuDeviceCanAccessPeer(machine; out: Out<i32>, device: i32, peer: i32) {
+        out.required()?;
+        let (device, peer) = (machine.device(device)?, machine.device(peer)?);
+        out.set(i32::from(device != peer))
+    }
+}

@@ -1,0 +1,159 @@
+//! How a call enters: counted, failed on demand, then run on the machine.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::abi::{Outcome, Status};
+use crate::machine::{self, Machine};
+
+/// What is known of one exported function.
+pub(crate) struct Tally {
+    pub(crate) symbol: &'static str,
+    calls: AtomicU64,
+    errors: Mutex<BTreeMap<i32, u64>>,
+}
+
+impl Tally {
+    pub(crate) const fn new(symbol: &'static str) -> Self {
+        Self {
+            symbol,
+            calls: AtomicU64::new(0),
+            errors: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// Calls up to now.
+    pub(crate) fn calls(&self) -> u64 {
+        // Relaxed: a number of its own, which orders nothing.
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Errors returned up to now: code and how often.
+    pub(crate) fn errors(&self) -> BTreeMap<i32, u64> {
+        self.errors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Counts a call, and fails it if this is the one that must fail.
+    fn begin(&self) -> Outcome {
+        // Relaxed: each call gets its own number, which orders nothing else.
+        let call = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        for failure in &crate::config::get().failures {
+            if failure.call == call && failure.symbol == self.symbol {
+                return Err(failure.status);
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&self, outcome: Outcome) -> i32 {
+        match outcome {
+            Ok(()) => 0,
+            Err(status) => {
+                let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+                *errors.entry(status.code()).or_default() += 1;
+                status.code()
+            }
+        }
+    }
+}
+
+/// Runs a function that needs the machine, and `cuInit` before it.
+pub(crate) fn run(tally: &Tally, body: impl FnOnce(&mut Machine) -> Outcome) -> i32 {
+    let outcome = tally.begin().and_then(|()| {
+        // A driver does not survive a fork; and the lock may have been held.
+        if machine::forked() {
+            return Err(Status::NOT_INITIALIZED);
+        }
+        let mut machine = machine::lock();
+        if !machine.initialised {
+            return Err(Status::NOT_INITIALIZED);
+        }
+        body(&mut machine)
+    });
+    tally.end(outcome)
+}
+
+/// Runs a function that works without the machine: before `cuInit`, and in a
+/// forked child.
+pub(crate) fn run_free(tally: &Tally, body: impl FnOnce() -> Outcome) -> i32 {
+    tally.end(tally.begin().and_then(|()| body()))
+}
+
+/// Answers for a function that is not simulated; its first call is logged.
+pub(crate) fn refuse(tally: &Tally) -> i32 {
+    run_free(tally, || {
+        if tally.calls() == 1 {
+            crate::log::line(&format!("{} is not simulated", tally.symbol));
+        }
+        Err(Status::NOT_SUPPORTED)
+    })
+}
+
+/// Makes exported functions.
+///
+/// `fn name(machine; parameters) body` runs `body` on the locked machine;
+/// `fn name | name_ptsz(machine, default; ...)` makes two functions, which
+/// differ in what the null stream means; `free fn name(...)` needs no machine.
+/// Each gets a tally, `name::TALLY`.
+macro_rules! entry {
+    () => {};
+    (
+        $(#[$doc:meta])*
+        fn $symbol:ident($machine:tt; $($arg:ident: $ty:ty),* $(,)?) $body:block
+        $($rest:tt)*
+    ) => {
+        pub(crate) mod $symbol {
+            pub(crate) static TALLY: $crate::entry::Tally =
+                $crate::entry::Tally::new(stringify!($symbol));
+        }
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $symbol($($arg: $ty),*) -> i32 {
+            $crate::entry::run(&$symbol::TALLY, |$machine| $body)
+        }
+        $crate::entry::entry! { $($rest)* }
+    };
+    (
+        $(#[$doc:meta])*
+        fn $legacy:ident | $per_thread:ident($machine:tt, $default:tt; $($arg:ident: $ty:ty),* $(,)?)
+        $body:block
+        $($rest:tt)*
+    ) => {
+        $crate::entry::entry! {
+            $(#[$doc])*
+            fn $legacy(machine; $($arg: $ty),*) {
+                let $machine = machine;
+                let $default = $crate::stream::DefaultStream::Legacy;
+                $body
+            }
+            $(#[$doc])*
+            fn $per_thread(machine; $($arg: $ty),*) {
+                let $machine = machine;
+                let $default = $crate::stream::DefaultStream::PerThread;
+                $body
+            }
+            $($rest)*
+        }
+    };
+    (
+        $(#[$doc:meta])*
+        free fn $symbol:ident($($arg:ident: $ty:ty),* $(,)?) $body:block
+        $($rest:tt)*
+    ) => {
+        pub(crate) mod $symbol {
+            pub(crate) static TALLY: $crate::entry::Tally =
+                $crate::entry::Tally::new(stringify!($symbol));
+        }
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $symbol($($arg: $ty),*) -> i32 {
+            $crate::entry::run_free(&$symbol::TALLY, || $body)
+        }
+        $crate::entry::entry! { $($rest)* }
+    };
+}
+pub(crate) use entry;

@@ -1,0 +1,94 @@
+//! Everything that lives in the simulated machine, behind one lock.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use crate::abi::{Outcome, Status};
+use crate::config;
+use crate::context::Contexts;
+use crate::ledger::{DeviceId, Ledger};
+use crate::memory::Memory;
+use crate::pool::Pools;
+use crate::stream::Streams;
+use crate::vmm::Vmm;
+
+/// The devices and all objects on them.
+pub(crate) struct Machine {
+    /// `cuInit` was called.
+    pub(crate) initialised: bool,
+    pub(crate) ledger: Ledger,
+    pub(crate) contexts: Contexts,
+    pub(crate) memory: Memory,
+    pub(crate) pools: Pools,
+    pub(crate) vmm: Vmm,
+    pub(crate) streams: Streams,
+    next_handle: u64,
+}
+
+/// First handle; high enough that no handle is taken for a small number.
+const FIRST_HANDLE: u64 = 0x5000_0000_1000;
+/// Distance of handles, as that of heap objects.
+const HANDLE_STEP: u64 = 0x10;
+
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The machine, locked. A panic elsewhere does not close it: the program must
+/// end with a truth.
+pub(crate) fn lock() -> MutexGuard<'static, Machine> {
+    static MACHINE: LazyLock<Mutex<Machine>> = LazyLock::new(|| Mutex::new(Machine::new()));
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// This process was forked from one that had called `cuInit`.
+pub(crate) fn forked() -> bool {
+    // Relaxed: written before the child's first instruction of its own.
+    FORKED.load(Ordering::Relaxed)
+}
+
+impl Machine {
+    fn new() -> Self {
+        let config = config::get();
+        let mut machine = Self {
+            initialised: false,
+            ledger: Ledger::new(config.devices, config.memory_bytes),
+            contexts: Contexts::default(),
+            memory: Memory::default(),
+            pools: Pools::default(),
+            vmm: Vmm::default(),
+            streams: Streams::default(),
+            next_handle: FIRST_HANDLE,
+        };
+        for device in machine.ledger.devices() {
+            let handle = machine.new_handle();
+            machine.contexts.add_primary(device, handle);
+            let handle = machine.new_handle();
+            machine.pools.add_default(device, handle);
+        }
+        machine
+    }
+
+    /// A handle that was never given before, so that a stale one is known.
+    pub(crate) fn new_handle(&mut self) -> u64 {
+        let handle = self.next_handle;
+        self.next_handle += HANDLE_STEP;
+        handle
+    }
+
+    /// The device of that ordinal; else `INVALID_DEVICE`.
+    pub(crate) fn device(&self, ordinal: i32) -> Outcome<DeviceId> {
+        self.ledger.device(ordinal).ok_or(Status::INVALID_DEVICE)
+    }
+
+    /// Starts the machine. From now on a forked child is without it.
+    pub(crate) fn initialise(&mut self) {
+        extern "C" fn in_child() {
+            // Relaxed: the child has one thread.
+            FORKED.store(true, Ordering::Relaxed);
+        }
+        if !self.initialised {
+            self.initialised = true;
+            // SAFETY: the handler stores to a static atomic and nothing else.
+            unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What the driver says of an address.
+
+use std::ffi::c_void;
+
+use crate::abi::{Out, Outcome, Status};
+use crate::entry::entry;
+use crate::ledger::DeviceId;
+use crate::machine::Machine;
+use crate::memory::Kind;
+
+/// `CU_MEMORYTYPE_HOST`.
+const HOST: u32 = 1;
+/// `CU_MEMORYTYPE_DEVICE`.
+const DEVICE: u32 = 2;
+
+/// What is known of the memory around an address.
+struct Place {
+    start: u64,
+    size_bytes: u64,
+    device: Option<DeviceId>,
+    context: u64,
+    pool: u64,
+    managed: bool,
+}
+
+impl Machine {
+    fn place(&self, address: u64) -> Outcome<Place> {
+        if let Some((start, allocation)) = self.memory.containing(address) {
+            let pool = match allocation.kind {
+                Kind::PoolBlock { pool, .. } => pool,
+                _ => 0,
+            };
+            return Ok(Place {
+                start,
+                size_bytes: allocation.size_bytes,
+                device: allocation.device,
+                context: allocation.context.unwrap_or(0),
+                pool,
+                managed: allocation.kind == Kind::Managed,
+            });
+        }
+        let (start, mapping) = self.vmm.mapping(address).ok_or(Status::INVALID_VALUE)?;
+        let (size_bytes, device) = (mapping.size_bytes, mapping.device);
+        Ok(Place {
+            start,
+            size_bytes,
+            device,
+            context: 0,
+            pool: 0,
+            managed: false,
+        })
+    }
+}
+
+entry! {
+    /// One attribute (`CUpointer_attribute`) of an address.
+    fn cuPointerGetAttribute(machine; out: Out<c_void>, attribute: i32, address: u64) {
+        out.required()?;
+        let place = machine.place(address)?;
+        // An allocation that the host owns belongs to the current device.
+        let device = place.device.map_or_else(
+            || machine.contexts.current().map_or(0, |current| current.device.ordinal()),
+            DeviceId::ordinal,
+        );
+        let on_host = place.device.is_none();
+        match attribute {
+            1 => out.typed::<u64>().set(place.context),
+            2 => out.typed::<u32>().set(if on_host { HOST } else { DEVICE }),
+            3 => out.typed::<u64>().set(address),
+            4 if on_host || place.managed => out.typed::<u64>().set(address),
+            8 => out.typed::<u32>().set(u32::from(place.managed)),
+            9 => out.typed::<i32>().set(device),
+            11 => out.typed::<u64>().set(place.start),
+            12 => out.typed::<usize>().set(place.size_bytes as usize),
+            13 => out.typed::<u32>().set(1),
+            17 => out.typed::<u64>().set(place.pool),
+            _ => Err(Status::INVALID_VALUE),
+        }
+    }
+
+    /// Start and size of the memory that an address lies in; both optional.
+    fn cuMemGetAddressRange_v2(machine; start: Out<u64>, size_bytes: Out<usize>, address: u64) {
+        machine.contexts.current()?;
+        let place = machine.place(address).map_err(|_| Status::NOT_FOUND)?;
+        start.set_if_wanted(place.start);
+        size_bytes.set_if_wanted(place.size_bytes as usize);
+        Ok(())
+    }
+}

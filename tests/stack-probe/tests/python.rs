@@ -1,0 +1,234 @@
+//! Python frames as the probe sees them against the interpreter's own account, under the real interpreters of this machine.
+
+mod common;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Every interpreter of a version that is there: Debian's, pyenv's, and those in the path.
+fn interpreters(minor: u32) -> Vec<PathBuf> {
+    let name = format!("python3.{minor}");
+    let mut candidates = vec![
+        PathBuf::from("/usr/bin").join(&name),
+        PathBuf::from("/usr/local/bin").join(&name),
+    ];
+    let versions = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".pyenv/versions"));
+    for version in versions
+        .and_then(|folder| folder.read_dir().ok())
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        candidates.push(version.path().join("bin").join(&name));
+    }
+    candidates.retain(|path| path.is_file());
+    candidates.sort();
+    candidates
+}
+
+fn each(minor: u32, mut check: impl FnMut(&PathBuf)) {
+    let found = interpreters(minor);
+    if found.is_empty() {
+        println!("skipped: no Python 3.{minor} on this machine");
+    }
+    found.iter().for_each(&mut check);
+}
+
+fn exact(minor: u32) {
+    each(minor, |python| {
+        let text = common::run(
+            Command::new(python)
+                .arg(common::beside("exactness.py"))
+                .arg(common::probe()),
+        );
+        let mut words = text.split_whitespace();
+        assert_eq!(words.next(), Some("compared"), "{text}");
+        let compared: u32 = words
+            .next()
+            .and_then(|number| number.parse().ok())
+            .unwrap_or(0);
+        assert!(compared > 3000, "{text}");
+    });
+}
+
+#[test]
+fn frames_equal_those_of_python_3_11() {
+    exact(11);
+}
+
+#[test]
+fn frames_equal_those_of_python_3_12() {
+    exact(12);
+}
+
+const UNKNOWN: &str = "
+import ctypes, sys
+probe = ctypes.CDLL(sys.argv[1])
+assert probe.probe_id(0) > 1, 'native frames alone'
+assert probe.probe_id(1) == 0, 'no Python frames'
+assert probe.probe_python() == -sys.version_info.minor, probe.probe_python()
+print('refused')
+";
+
+#[test]
+fn an_unknown_version_gives_native_frames_and_says_so() {
+    for minor in [8, 9, 10] {
+        each(minor, |python| {
+            let text = common::run(
+                Command::new(python)
+                    .args(["-c", UNKNOWN])
+                    .arg(common::probe()),
+            );
+            assert_eq!(text, "refused\n");
+        });
+    }
+}
+
+/// Daemon threads go on capturing while the interpreter frees their states.
+const FINALISING: &str = "
+import atexit, ctypes, os, sys, threading
+probe = ctypes.CDLL(sys.argv[1])
+started = threading.Barrier(4)
+def work():
+    started.wait()
+    while True:
+        probe.probe_time(0, 20)
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+class Last:
+    def __del__(self, probe=probe, write=os.write):
+        write(1, b'finalising %d\\n' % probe.probe_is_finalising())
+sys.last = Last()
+assert probe.probe_id(0) > 1
+assert probe.probe_is_finalising() == 0
+started.wait()
+atexit.register(lambda: print('at exit', probe.probe_is_finalising(), flush=True))
+";
+
+#[test]
+fn the_end_of_the_interpreter_is_survived() {
+    for minor in [11, 12] {
+        each(minor, |python| {
+            for _ in 0..3 {
+                let text = common::run(
+                    Command::new(python)
+                        .args(["-c", FINALISING])
+                        .arg(common::probe()),
+                );
+                assert_eq!(text, "at exit 0\nfinalising 1\n");
+            }
+        });
+    }
+}
+
+/// Threads that were not made by Python call it from two places, at the same depth: the interpreter's frames lie at the same
+/// addresses, and what is outside of them differs.
+const CALLERS: &str = "
+import ctypes, sys
+probe, callers = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(sys.argv[2])
+seen = []
+def capture(place):
+    buffer = ctypes.create_string_buffer(1 << 16)
+    size = probe.probe_capture(0, buffer, ctypes.c_size_t(len(buffer)))
+    rows = [row.split('\t') for row in buffer.raw[:size].decode().splitlines()]
+    outside = [tuple(row[2:]) for row in rows if row[0] == 'N' and row[1].endswith('callers.so')]
+    assert [row[1] for row in rows if row[0] == 'P'] == ['capture'], rows
+    seen.append((place, outside))
+callback = ctypes.CFUNCTYPE(None, ctypes.c_int)(capture)
+assert callers.run(callback, 20) == 0
+first, second = seen[0][1], seen[1][1]
+assert len(first) == len(second) == 2 and first != second, (first, second)
+assert seen == [(0, first), (1, second)] * 10, seen
+print('told apart')
+";
+
+#[test]
+fn what_calls_python_is_seen_anew() {
+    let library = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("callers.so");
+    let flags = [
+        "-O2",
+        "-fno-optimize-sibling-calls",
+        "-shared",
+        "-fPIC",
+        "-pthread",
+        "-o",
+    ];
+    let mut compile = Command::new("gcc");
+    compile
+        .args(flags)
+        .arg(&library)
+        .arg(common::beside("callers.c"));
+    if Command::new("gcc").arg("--version").output().is_err() {
+        println!("skipped: no C compiler on this machine");
+        return;
+    }
+    common::run(&mut compile);
+    for minor in [11, 12] {
+        each(minor, |python| {
+            let mut command = Command::new(python);
+            command
+                .args(["-c", CALLERS])
+                .arg(common::probe())
+                .arg(&library);
+            assert_eq!(common::run(&mut command), "told apart\n");
+        });
+    }
+}
+
+/// Machine code that no object describes: the native stack ends there, the Python stack does not.
+const GENERATED: &str = "
+import ctypes, mmap, struct, sys
+probe = ctypes.PyDLL(sys.argv[1])
+target = ctypes.cast(probe.probe_capture, ctypes.c_void_p).value
+# sub rsp, 8; mov rax, target; call rax; add rsp, 8; ret
+code = bytes.fromhex('4883ec0848b8') + struct.pack('<Q', target) + bytes.fromhex('ffd04883c408c3')
+memory = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+memory.write(code)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+generated = ctypes.PYFUNCTYPE(ctypes.c_size_t, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)(address)
+def inner():
+    buffer = ctypes.create_string_buffer(1 << 16)
+    size = generated(0, buffer, len(buffer))
+    return buffer.raw[:size].decode()
+rows = [row.split('\t') for row in inner().splitlines()]
+assert rows[0] == ['U', '%x' % (address + 16)], rows
+assert [row[:2] for row in rows[1:]] == [['P', 'inner'], ['P', '<module>']], rows
+print('met')
+";
+
+#[test]
+fn generated_code_hides_native_frames_only() {
+    for minor in [11, 12] {
+        each(minor, |python| {
+            let mut command = Command::new(python);
+            command.args(["-c", GENERATED]).arg(common::probe());
+            assert_eq!(common::run(&mut command), "met\n");
+        });
+    }
+}
+
+/// A child of `fork` has the parent's tables and goes on with them.
+const FORK: &str = "
+import ctypes, os, sys
+probe = ctypes.PyDLL(sys.argv[1])
+def ids(probe=probe):
+    return [probe.probe_id(0) for _ in range(2)]
+before = ids()
+child = os.fork()
+if child == 0:
+    os._exit(0 if min(ids()) > 1 else 1)
+_, status = os.waitpid(child, 0)
+assert status == 0, status
+assert min(before) > 1
+print('forked')
+";
+
+#[test]
+fn a_forked_child_goes_on() {
+    for minor in [11, 12] {
+        each(minor, |python| {
+            let text = common::run(Command::new(python).args(["-c", FORK]).arg(common::probe()));
+            assert_eq!(text, "forked\n");
+        });
+    }
+}

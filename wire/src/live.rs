@@ -1,0 +1,642 @@
+//! The live table: which objects are alive, kept by the rule table alone.
+//!
+//! Events must come in the order of their numbers. A destroying event is recorded *before* the real call, so that no other
+//! thread's allocation of the same address can come between; if the call fails, [`crate::Kind::Undone`] restores what it removed.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::event::Event;
+use crate::ids::{DeviceOrdinal, Handle, Seq, StackId, ThreadId};
+use crate::rules::{self, Action, Object};
+
+/// One live object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveObject {
+    /// What it is.
+    pub object: Object,
+    /// Its key, see [`Object`].
+    pub key: u64,
+    /// Its address or handle as the program has it.
+    pub value: u64,
+    /// Its bytes; 0 for objects without bytes.
+    pub bytes: u64,
+    /// Its device.
+    pub device: DeviceOrdinal,
+    /// What it belongs to: the context of an allocation, the pool of a block (0: the device's current one), for a mapping the
+    /// key of its physical memory.
+    pub owner: u64,
+    /// The number of the event that made it.
+    pub born: Seq,
+    /// The time of that event, in ticks.
+    pub born_ticks: u64,
+    /// The stack that made it.
+    pub stack: StackId,
+    /// The thread that made it.
+    pub thread: ThreadId,
+    /// References to a physical allocation or primary context by handle.
+    pub references: u32,
+    /// Mappings of a physical allocation.
+    pub mappings: u32,
+}
+
+/// What an event changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// An object came to life.
+    Born(LiveObject),
+    /// An object died. `implicit`: with its context, or because its address was handed out again.
+    Died {
+        /// The object as it was.
+        object: LiveObject,
+        /// Whether the program did not free it itself.
+        implicit: bool,
+    },
+    /// A destroying call failed: the object lives on.
+    Restored(LiveObject),
+    /// The event named an object that is not known (freed twice, made before we watched, or made out of our sight).
+    Unknown {
+        /// The key that it named.
+        key: u64,
+    },
+}
+
+/// The kinds of memory that `Free` may free.
+const LINEAR: [Object; 3] = [
+    Object::DeviceAllocation,
+    Object::PoolBlock,
+    Object::ManagedAllocation,
+];
+
+/// What a destroying event removed, kept until its thread shows that the call succeeded.
+struct Removal {
+    begin: Seq,
+    gone: Vec<LiveObject>,
+    /// Handles of physical memory that lost a reference.
+    dropped: Vec<(Handle, u64)>,
+    /// The device whose primary context lost a reference.
+    released: Option<DeviceOrdinal>,
+    /// The device whose primary context died.
+    primary: Option<DeviceOrdinal>,
+}
+
+impl Removal {
+    fn new(begin: Seq) -> Self {
+        Self {
+            begin,
+            gone: Vec::new(),
+            dropped: Vec::new(),
+            released: None,
+            primary: None,
+        }
+    }
+}
+
+/// All live objects of one process.
+#[derive(Default)]
+pub struct LiveTable {
+    objects: HashMap<(Object, u64), LiveObject>,
+    /// Mappings by address, for ranges.
+    mappings: BTreeMap<u64, u64>,
+    /// Physical memory by handle.
+    handles: HashMap<Handle, u64>,
+    /// Primary contexts by device.
+    primaries: HashMap<DeviceOrdinal, u64>,
+    /// The last destroying event of each thread.
+    removals: HashMap<ThreadId, Removal>,
+}
+
+impl LiveTable {
+    /// Applies one event and reports what changed, in order.
+    pub fn apply(&mut self, event: &Event, mut report: impl FnMut(Change)) {
+        let Some(kind) = event.kind() else { return };
+        let action = rules::action(kind);
+        let report: &mut dyn FnMut(Change) = &mut report;
+        if action == Action::Undo {
+            self.undo(event, report);
+            return;
+        }
+        // Any later event of a thread shows that its destroying call before did not fail.
+        self.removals.remove(&event.thread);
+        let [first, second, third, _] = event.words;
+        let mut removal = Removal::new(event.seq);
+        match action {
+            Action::Create(object) => self.create(object, event, report),
+            Action::Destroy(kinds) => match kinds
+                .iter()
+                .find_map(|&object| self.objects.remove(&(object, first)))
+            {
+                Some(object) => removal.gone.push(object),
+                None => report(Change::Unknown { key: first }),
+            },
+            Action::Map => self.map(event, first, second, Handle(third), report),
+            Action::Unmap => self.unmap(first, second, &mut removal, report),
+            Action::AddReference => match self.physical_mut(Handle(first)) {
+                Some(physical) => physical.references += 1,
+                None => report(Change::Unknown { key: first }),
+            },
+            Action::DropReference => self.drop_reference(Handle(first), &mut removal, report),
+            Action::RetainPrimary => self.retain_primary(event, report),
+            Action::ReleasePrimary => self.release_primary(event.device, &mut removal, report),
+            Action::ResetPrimary => match self.primaries.get(&event.device).copied() {
+                Some(context) => self.end_context(context, &mut removal),
+                None => report(Change::Unknown { key: 0 }),
+            },
+            Action::DestroyContext => self.end_context(first, &mut removal),
+            Action::Undo | Action::Nothing => {}
+        }
+        let implicit = matches!(
+            action,
+            Action::DestroyContext | Action::ResetPrimary | Action::ReleasePrimary
+        );
+        for &object in &removal.gone {
+            report(Change::Died { object, implicit });
+        }
+        if !removal.gone.is_empty() || !removal.dropped.is_empty() || removal.released.is_some() {
+            self.removals.insert(event.thread, removal);
+        }
+    }
+
+    /// All live objects, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &LiveObject> {
+        self.objects.values()
+    }
+
+    /// The object of this kind with this key.
+    pub fn get(&self, object: Object, key: u64) -> Option<&LiveObject> {
+        self.objects.get(&(object, key))
+    }
+
+    /// The physical memory that a handle names now.
+    pub fn physical(&self, handle: Handle) -> Option<&LiveObject> {
+        self.objects
+            .get(&(Object::Physical, *self.handles.get(&handle)?))
+    }
+
+    /// How many objects are alive.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether nothing is alive.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    fn physical_mut(&mut self, handle: Handle) -> Option<&mut LiveObject> {
+        self.objects
+            .get_mut(&(Object::Physical, *self.handles.get(&handle)?))
+    }
+
+    fn new_object(event: &Event, object: Object, key: u64, bytes: u64, owner: u64) -> LiveObject {
+        LiveObject {
+            object,
+            key,
+            value: event.words[0],
+            bytes,
+            device: event.device,
+            owner,
+            born: event.seq,
+            born_ticks: event.time,
+            stack: event.stack,
+            thread: event.thread,
+            references: 1,
+            mappings: 0,
+        }
+    }
+
+    fn insert(&mut self, object: LiveObject, report: &mut dyn FnMut(Change)) {
+        if let Some(former) = self.objects.insert((object.object, object.key), object) {
+            report(Change::Died {
+                object: former,
+                implicit: true,
+            });
+        }
+        report(Change::Born(object));
+    }
+
+    fn create(&mut self, object: Object, event: &Event, report: &mut dyn FnMut(Change)) {
+        let [value, bytes, owner, _] = event.words;
+        let (key, bytes, owner) = match object {
+            Object::Physical => (event.seq.0, bytes, 0),
+            Object::Context | Object::Pool => (value, 0, 0),
+            Object::DeviceAllocation | Object::ManagedAllocation | Object::PoolBlock => {
+                (value, bytes, owner)
+            }
+            Object::Reservation | Object::Mapping | Object::Block => (value, bytes, 0),
+        };
+        if object == Object::Physical {
+            self.handles.insert(Handle(value), key);
+        }
+        // The three kinds of linear memory share one address space: a free that we missed must not leave a ghost.
+        if LINEAR.contains(&object) {
+            for other in LINEAR.into_iter().filter(|&other| other != object) {
+                if let Some(former) = self.objects.remove(&(other, key)) {
+                    report(Change::Died {
+                        object: former,
+                        implicit: true,
+                    });
+                }
+            }
+        }
+        self.insert(Self::new_object(event, object, key, bytes, owner), report);
+    }
+
+    fn map(
+        &mut self,
+        event: &Event,
+        address: u64,
+        bytes: u64,
+        handle: Handle,
+        report: &mut dyn FnMut(Change),
+    ) {
+        let physical = self.handles.get(&handle).copied();
+        match physical.and_then(|key| self.objects.get_mut(&(Object::Physical, key))) {
+            Some(physical) => physical.mappings += 1,
+            None => report(Change::Unknown { key: handle.0 }),
+        }
+        self.mappings.insert(address, bytes);
+        self.insert(
+            Self::new_object(
+                event,
+                Object::Mapping,
+                address,
+                bytes,
+                physical.unwrap_or(0),
+            ),
+            report,
+        );
+    }
+
+    fn unmap(
+        &mut self,
+        address: u64,
+        bytes: u64,
+        removal: &mut Removal,
+        report: &mut dyn FnMut(Change),
+    ) {
+        let end = address.saturating_add(bytes);
+        let inside: Vec<u64> = self
+            .mappings
+            .range(address..end)
+            .map(|(&start, _)| start)
+            .collect();
+        if inside.is_empty() {
+            report(Change::Unknown { key: address });
+        }
+        for start in inside {
+            self.mappings.remove(&start);
+            let Some(mapping) = self.objects.remove(&(Object::Mapping, start)) else {
+                continue;
+            };
+            removal.gone.push(mapping);
+            if let Some(physical) = self.objects.get_mut(&(Object::Physical, mapping.owner)) {
+                physical.mappings = physical.mappings.saturating_sub(1);
+                self.bury_physical(mapping.owner, removal);
+            }
+        }
+    }
+
+    fn drop_reference(
+        &mut self,
+        handle: Handle,
+        removal: &mut Removal,
+        report: &mut dyn FnMut(Change),
+    ) {
+        let Some(&key) = self.handles.get(&handle) else {
+            report(Change::Unknown { key: handle.0 });
+            return;
+        };
+        let Some(physical) = self.objects.get_mut(&(Object::Physical, key)) else {
+            return;
+        };
+        physical.references = physical.references.saturating_sub(1);
+        removal.dropped.push((handle, key));
+        if physical.references == 0 {
+            self.handles.remove(&handle);
+        }
+        self.bury_physical(key, removal);
+    }
+
+    /// Physical memory dies when nothing refers to it: neither a handle nor a mapping.
+    fn bury_physical(&mut self, key: u64, removal: &mut Removal) {
+        let dead = |object: &LiveObject| object.references == 0 && object.mappings == 0;
+        if self.objects.get(&(Object::Physical, key)).is_some_and(dead)
+            && let Some(object) = self.objects.remove(&(Object::Physical, key))
+        {
+            removal.gone.push(object);
+        }
+    }
+
+    fn retain_primary(&mut self, event: &Event, report: &mut dyn FnMut(Change)) {
+        let context = event.words[0];
+        match self.objects.get_mut(&(Object::Context, context)) {
+            Some(object) if self.primaries.get(&event.device) == Some(&context) => {
+                object.references += 1
+            }
+            _ => {
+                self.primaries.insert(event.device, context);
+                self.insert(
+                    Self::new_object(event, Object::Context, context, 0, 0),
+                    report,
+                );
+            }
+        }
+    }
+
+    fn release_primary(
+        &mut self,
+        device: DeviceOrdinal,
+        removal: &mut Removal,
+        report: &mut dyn FnMut(Change),
+    ) {
+        let Some(&context) = self.primaries.get(&device) else {
+            report(Change::Unknown { key: 0 });
+            return;
+        };
+        removal.released = Some(device);
+        let Some(object) = self.objects.get_mut(&(Object::Context, context)) else {
+            return;
+        };
+        object.references = object.references.saturating_sub(1);
+        if object.references == 0 {
+            self.end_context(context, removal);
+        }
+    }
+
+    /// A context takes its allocations along. Physical memory, reservations and pools are not owned by a context.
+    fn end_context(&mut self, context: u64, removal: &mut Removal) {
+        let owned = |object: &LiveObject| match object.object {
+            Object::Context => object.key == context,
+            Object::DeviceAllocation | Object::ManagedAllocation => {
+                object.owner == context && context != 0
+            }
+            _ => false,
+        };
+        removal.gone.extend(
+            self.objects
+                .extract_if(|_, object| owned(object))
+                .map(|(_, object)| object),
+        );
+        removal.gone.sort_by_key(|object| object.born);
+        if let Some(device) = self
+            .primaries
+            .iter()
+            .find_map(|(&device, &primary)| (primary == context).then_some(device))
+        {
+            self.primaries.remove(&device);
+            removal.primary = Some(device);
+        }
+    }
+
+    fn undo(&mut self, event: &Event, report: &mut dyn FnMut(Change)) {
+        let begin = Seq(event.words[0]);
+        let Some(removal) = self
+            .removals
+            .remove(&event.thread)
+            .filter(|removal| removal.begin == begin)
+        else {
+            return;
+        };
+        // Physical memory and contexts come back first, with the counts at which they died; what was taken from the counts
+        // follows.
+        for &object in &removal.gone {
+            // If the call failed nobody can have been given the same address or handle meanwhile; input that says so must
+            // not make an object vanish without a word.
+            for taken in LINEAR
+                .into_iter()
+                .filter(|_| LINEAR.contains(&object.object))
+                .chain([object.object])
+            {
+                if let Some(former) = self.objects.remove(&(taken, object.key)) {
+                    report(Change::Died {
+                        object: former,
+                        implicit: true,
+                    });
+                }
+            }
+            self.objects.insert((object.object, object.key), object);
+            match object.object {
+                Object::Mapping => drop(self.mappings.insert(object.key, object.bytes)),
+                Object::Context if removal.primary == Some(object.device) => {
+                    self.primaries.insert(object.device, object.key);
+                }
+                _ => {}
+            }
+        }
+        for mapping in removal
+            .gone
+            .iter()
+            .filter(|object| object.object == Object::Mapping)
+        {
+            if let Some(physical) = self.objects.get_mut(&(Object::Physical, mapping.owner)) {
+                physical.mappings += 1;
+            }
+        }
+        for (handle, key) in removal.dropped {
+            self.handles.insert(handle, key);
+            if let Some(object) = self.objects.get_mut(&(Object::Physical, key)) {
+                object.references += 1;
+            }
+        }
+        if let Some(context) = removal
+            .released
+            .and_then(|device| self.primaries.get(&device))
+            && let Some(object) = self.objects.get_mut(&(Object::Context, *context))
+        {
+            object.references += 1;
+        }
+        for object in removal.gone {
+            if let Some(&restored) = self.objects.get(&(object.object, object.key)) {
+                report(Change::Restored(restored));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Kind;
+
+    /// A table and the events that feed it, numbered as they come.
+    #[derive(Default)]
+    struct Run {
+        table: LiveTable,
+        seq: u64,
+        changes: Vec<Change>,
+    }
+
+    impl Run {
+        fn on(&mut self, thread: u32, kind: Kind, words: [u64; 4]) -> u64 {
+            self.seq += 1;
+            let event = Event {
+                seq: Seq(self.seq),
+                kind: kind as u16,
+                thread: ThreadId(thread),
+                device: DeviceOrdinal(0),
+                words,
+                ..Event::default()
+            };
+            self.changes.clear();
+            self.table.apply(&event, |change| self.changes.push(change));
+            self.seq
+        }
+
+        fn bytes(&self, object: Object) -> u64 {
+            self.table
+                .iter()
+                .filter(|live| live.object == object)
+                .map(|live| live.bytes)
+                .sum()
+        }
+    }
+
+    #[test]
+    fn a_free_that_fails_takes_nothing() {
+        let mut run = Run::default();
+        run.on(1, Kind::DeviceAlloc, [0x1000, 64, 9, 64]);
+        let begin = run.on(1, Kind::Free, [0x1000, 0, 0, 0]);
+        assert!(run.table.is_empty());
+        run.on(2, Kind::DeviceAlloc, [0x9000, 8, 9, 8]);
+        run.on(1, Kind::Undone, [begin, 1, 0, 0]);
+        assert_eq!(run.bytes(Object::DeviceAllocation), 72);
+        assert!(matches!(run.changes[..], [Change::Restored(_)]));
+    }
+
+    #[test]
+    fn an_undo_of_something_else_is_ignored() {
+        let mut run = Run::default();
+        run.on(1, Kind::DeviceAlloc, [0x1000, 64, 9, 64]);
+        let begin = run.on(1, Kind::Free, [0x1000, 0, 0, 0]);
+        run.on(1, Kind::Mark, [0; 4]);
+        run.on(1, Kind::Undone, [begin, 1, 0, 0]);
+        assert!(run.table.is_empty());
+    }
+
+    #[test]
+    fn an_undo_over_another_object_says_that_it_went() {
+        let mut run = Run::default();
+        run.on(1, Kind::DeviceAlloc, [0x1000, 64, 9, 64]);
+        let begin = run.on(1, Kind::Free, [0x1000, 0, 0, 0]);
+        run.on(2, Kind::PoolAlloc, [0x1000, 8, 0, 0]);
+        run.on(1, Kind::Undone, [begin, 1, 0, 0]);
+        assert_eq!(run.bytes(Object::DeviceAllocation), 64);
+        assert!(matches!(
+            run.changes[..],
+            [Change::Died { implicit: true, .. }, Change::Restored(_)]
+        ));
+    }
+
+    #[test]
+    fn a_free_finds_the_kind_that_has_the_address() {
+        let mut run = Run::default();
+        run.on(1, Kind::PoolAlloc, [0x2000, 32, 0, 0]);
+        run.on(1, Kind::Free, [0x2000, 5, 0, 0]);
+        assert!(run.table.is_empty());
+        run.on(1, Kind::Free, [0x2000, 5, 0, 0]);
+        assert_eq!(run.changes, [Change::Unknown { key: 0x2000 }]);
+    }
+
+    #[test]
+    fn an_address_handed_out_again_leaves_no_ghost() {
+        let mut run = Run::default();
+        run.on(1, Kind::DeviceAlloc, [0x1000, 64, 9, 64]);
+        run.on(1, Kind::PoolAlloc, [0x1000, 32, 0, 0]);
+        assert_eq!(run.table.len(), 1);
+        assert!(matches!(
+            run.changes[..],
+            [Change::Died { implicit: true, .. }, Change::Born(_)]
+        ));
+    }
+
+    #[test]
+    fn physical_memory_lives_until_handles_and_mappings_are_gone() {
+        let mut run = Run::default();
+        run.on(1, Kind::PhysicalCreate, [7, 2 << 20, 1, 0]);
+        run.on(1, Kind::Map, [0x10_0000, 2 << 20, 7, 0]);
+        run.on(1, Kind::Map, [0x90_0000, 2 << 20, 7, 0]);
+        run.on(1, Kind::PhysicalRelease, [7, 0, 0, 0]);
+        assert_eq!(run.bytes(Object::Physical), 2 << 20);
+        // The driver may hand out the same handle again while the old memory is still mapped.
+        run.on(1, Kind::PhysicalCreate, [7, 4 << 20, 1, 0]);
+        assert_eq!(run.bytes(Object::Physical), 6 << 20);
+        run.on(1, Kind::Unmap, [0x10_0000, 2 << 20, 0, 0]);
+        assert_eq!(run.bytes(Object::Physical), 6 << 20);
+        run.on(1, Kind::Unmap, [0x90_0000, 2 << 20, 0, 0]);
+        assert_eq!(run.bytes(Object::Physical), 4 << 20);
+        run.on(1, Kind::PhysicalRelease, [7, 0, 0, 0]);
+        assert!(run.table.is_empty());
+    }
+
+    #[test]
+    fn one_unmap_covers_several_mappings_and_may_fail() {
+        let mut run = Run::default();
+        for (handle, at) in [(1, 0x1000), (2, 0x2000), (3, 0x3000)] {
+            run.on(1, Kind::PhysicalCreate, [handle, 0x1000, 1, 0]);
+            run.on(1, Kind::Map, [at, 0x1000, handle, 0]);
+            run.on(1, Kind::PhysicalRelease, [handle, 0, 0, 0]);
+        }
+        let before: Vec<LiveObject> = sorted(&run.table);
+        let begin = run.on(1, Kind::Unmap, [0x1000, 0x2000, 0, 0]);
+        assert_eq!(run.bytes(Object::Physical), 0x1000);
+        run.on(1, Kind::Undone, [begin, 1, 0, 0]);
+        assert_eq!(sorted(&run.table), before);
+        run.on(1, Kind::Unmap, [0x1000, 0x3000, 0, 0]);
+        assert!(run.table.is_empty());
+    }
+
+    #[test]
+    fn a_release_that_fails_restores_handle_and_counts() {
+        let mut run = Run::default();
+        run.on(1, Kind::PhysicalCreate, [7, 64, 1, 0]);
+        let before = sorted(&run.table);
+        let begin = run.on(1, Kind::PhysicalRelease, [7, 0, 0, 0]);
+        assert!(run.table.is_empty());
+        run.on(1, Kind::Undone, [begin, 1, 0, 0]);
+        assert_eq!(sorted(&run.table), before);
+        assert!(run.table.physical(Handle(7)).is_some());
+    }
+
+    #[test]
+    fn the_last_release_of_a_primary_context_frees_what_it_owns() {
+        let mut run = Run::default();
+        run.on(1, Kind::PrimaryRetain, [9, 0, 0, 0]);
+        run.on(1, Kind::PrimaryRetain, [9, 0, 0, 0]);
+        run.on(1, Kind::DeviceAlloc, [0x1000, 64, 9, 64]);
+        run.on(1, Kind::PhysicalCreate, [7, 128, 1, 0]);
+        run.on(1, Kind::PrimaryRelease, [0; 4]);
+        assert_eq!(run.bytes(Object::DeviceAllocation), 64);
+        let before = sorted(&run.table);
+        let begin = run.on(1, Kind::PrimaryRelease, [0; 4]);
+        assert_eq!(
+            (
+                run.bytes(Object::DeviceAllocation),
+                run.bytes(Object::Physical)
+            ),
+            (0, 128)
+        );
+        run.on(1, Kind::Undone, [begin, 1, 0, 0]);
+        assert_eq!(sorted(&run.table), before);
+        run.on(1, Kind::PrimaryReset, [0; 4]);
+        assert_eq!((run.table.len(), run.bytes(Object::Physical)), (1, 128));
+    }
+
+    #[test]
+    fn a_handle_equal_to_an_address_changes_nothing() {
+        let mut run = Run::default();
+        run.on(1, Kind::ContextCreate, [0x1000, 0, 0, 0]);
+        run.on(1, Kind::DeviceAlloc, [0x1000, 64, 0x1000, 64]);
+        run.on(1, Kind::PhysicalCreate, [0x1000, 128, 1, 0]);
+        run.on(1, Kind::PoolCreate, [0x1000, 0, 0, 0]);
+        run.on(1, Kind::BlockAlloc, [0x1000, 16, 16, 64]);
+        assert_eq!(run.table.len(), 5);
+        run.on(1, Kind::Free, [0x1000, 0, 0, 0]);
+        assert_eq!(run.table.len(), 4);
+    }
+
+    fn sorted(table: &LiveTable) -> Vec<LiveObject> {
+        let mut all: Vec<LiveObject> = table.iter().copied().collect();
+        all.sort_by_key(|object| (object.object, object.key));
+        all
+    }
+}
