@@ -48,10 +48,8 @@ fn main() -> ExitCode {
         Verb::Demo(arguments) => verb::demo::demo(&arguments),
     };
     done.unwrap_or_else(|failure| {
-        eprintln!(
-            "gpumem: {}",
-            show::text::clean(&format!("{:#}", failure.error))
-        );
+        let cause = show::text::clean(&format!("{:#}", failure.error));
+        show::say(&format!("gpumem: {cause}\n"));
         ExitCode::from(failure.status)
     })
 }

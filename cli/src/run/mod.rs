@@ -8,6 +8,7 @@ mod signals;
 
 use std::env;
 use std::ffi::OsString;
+use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -20,8 +21,8 @@ use gpumem_collector::ingest::server::{FinishPolicy, Running, Server};
 use gpumem_collector::model::Session;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use crate::Failure;
 use crate::show::text::clean;
+use crate::{Failure, show};
 use places::PrivateFolder;
 use signals::Forwarding;
 
@@ -61,7 +62,13 @@ pub(crate) fn run(job: &Job) -> Result<Outcome, Failure> {
     let forwarding = Forwarding::begin()
         .context("signals cannot be passed on to the program")
         .map_err(Failure::with(before))?;
-    let mut child = spawn(job, shim, &running)?;
+    let mut child = match spawn(job, shim, &running) {
+        Ok(child) => child,
+        Err(failure) => {
+            discard(running.finish(FinishPolicy::Quiet(Duration::ZERO)).capture);
+            return Err(failure);
+        }
+    };
     forwarding.to(child.id());
     await_end(&child);
     // Its process id stays taken until nothing is passed on any more.
@@ -75,11 +82,24 @@ pub(crate) fn run(job: &Job) -> Result<Outcome, Failure> {
     } else {
         FinishPolicy::Quiet(QUIET)
     });
+    let mut capture = finished.capture;
+    if finished.session.processes.is_empty() && job.output.is_none() {
+        // Nobody asked for a recording of nothing; it would hide the one before as the newest.
+        discard(capture.take());
+    }
     Ok(Outcome {
         status: exit_code(status?),
         session: finished.session,
-        capture: finished.capture,
+        capture,
     })
+}
+
+/// Removes a recording of nothing.
+fn discard(capture: Option<PathBuf>) {
+    if let Some(path) = capture {
+        // One that cannot be removed does no harm.
+        let _ = fs::remove_file(path);
+    }
 }
 
 /// The capture to write. Without a place for it the program runs all the same, unless the user named one.
@@ -88,16 +108,19 @@ fn open_capture(job: &Job) -> Result<Option<CaptureWriter>> {
         Ok((writer, renamed)) => {
             if renamed {
                 let path = writer.path().display().to_string();
-                eprintln!("gpumem: that name is taken; recording to {}", clean(&path));
+                show::say(&format!(
+                    "gpumem: that name is taken; recording to {}\n",
+                    clean(&path)
+                ));
             }
             Ok(Some(writer))
         }
         Err(error) if job.output.is_some() => Err(error),
         Err(error) => {
-            eprintln!(
-                "gpumem: nothing is kept of this run: {}",
+            show::say(&format!(
+                "gpumem: nothing is kept of this run: {}\n",
                 clean(&format!("{error:#}"))
-            );
+            ));
             Ok(None)
         }
     }

@@ -4,11 +4,14 @@
 //! another process sends to us alone is passed on. The kernel says which it was.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::flag::register_conditional_default;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::iterator::{Handle, SignalsInfo};
 use signal_hook::low_level::siginfo::{Cause, Sent};
@@ -21,11 +24,16 @@ pub(super) struct Forwarding {
     handle: Handle,
     program: Sender<u32>,
     thread: JoinHandle<()>,
+    over: Arc<AtomicBool>,
 }
 
 impl Forwarding {
     /// Takes the signals from here on.
     pub(super) fn begin() -> io::Result<Self> {
+        let over = Arc::new(AtomicBool::new(false));
+        for signal in PASSED_ON {
+            register_conditional_default(signal, Arc::clone(&over))?;
+        }
         let mut signals = SignalsInfo::<WithOrigin>::new(PASSED_ON)?;
         let handle = signals.handle();
         let (program, named) = channel();
@@ -48,6 +56,7 @@ impl Forwarding {
             handle,
             program,
             thread,
+            over,
         })
     }
 
@@ -57,8 +66,10 @@ impl Forwarding {
         let _ = self.program.send(pid);
     }
 
-    /// Passes nothing on any more. Call it while the program's process id is still taken.
+    /// Passes nothing on any more; from here on a signal ends us. Call it while the program's process id is still taken.
     pub(super) fn end(self) {
+        // The flag stands alone: no other memory is read by who sees it set.
+        self.over.store(true, Ordering::Relaxed);
         self.handle.close();
         drop(self.program);
         drop(self.thread.join());

@@ -15,12 +15,11 @@ pub(crate) fn heading(session: &Session, now_ns: u64) -> String {
         return "no process made a CUDA call\n".into();
     };
     let mut facts = vec![clean(&first.definition().host)];
-    if let Some(ranks) = ranks(&session.processes) {
-        facts.push(ranks);
-    }
-    let processes = session.processes.len() as u64;
-    if processes > 1 {
-        facts.push(many(processes, "process"));
+    let processes = session.processes.len();
+    let ranks = ranks(&session.processes);
+    facts.extend(named(&ranks));
+    if processes > 1 && ranks.len() != processes {
+        facts.push(many(processes as u64, "process"));
     }
     let began_ns = session
         .processes
@@ -36,7 +35,8 @@ pub(crate) fn heading(session: &Session, now_ns: u64) -> String {
     facts.retain(|fact| !fact.is_empty());
     let facts = facts.join(", ");
     let room = WIDTH.saturating_sub(facts.chars().count() + 2).max(16);
-    format!("{}  {facts}\n", cut(&clean(&who::command(first)), room))
+    let command = cut(&clean(&who::command(first)), room);
+    format!("{}\n", cut(&format!("{command}  {facts}"), WIDTH))
 }
 
 /// The present in nanoseconds since the epoch.
@@ -48,14 +48,23 @@ pub(crate) fn now_ns() -> u64 {
         .unwrap_or(0)
 }
 
-fn ranks(processes: &[Process]) -> Option<String> {
+/// The ranks in order, each once.
+fn ranks(processes: &[Process]) -> Vec<u32> {
     let mut ranks: Vec<u32> = processes.iter().filter_map(who::rank).collect();
     ranks.sort_unstable();
     ranks.dedup();
-    match ranks[..] {
+    ranks
+}
+
+/// `rank 3`, `ranks 0..7`, and with gaps how many there are.
+fn named(ranks: &[u32]) -> Option<String> {
+    match *ranks {
         [] => None,
         [one] => Some(format!("rank {one}")),
-        [first, .., last] => Some(format!("ranks {first}..{last} ({} of them)", ranks.len())),
+        [first, .., last] if (last - first) as usize + 1 == ranks.len() => {
+            Some(format!("ranks {first}..{last}"))
+        }
+        [first, .., last] => Some(format!("{} ranks of {first}..{last}", ranks.len())),
     }
 }
 

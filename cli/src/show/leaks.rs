@@ -43,11 +43,72 @@ pub(crate) fn leaks<'a>(
     origin: impl Fn(&ProcessLeaks) -> Origin<'a>,
 ) -> String {
     let mut out = String::new();
-    for row in &report.processes {
+    for group in alike(&report.processes) {
+        let Some(first) = group.first() else { continue };
         out.push('\n');
-        out.push_str(&process(row, shown, style, origin(row)));
+        out.push_str(&if group.len() > 1 {
+            head_of_many(&group)
+        } else {
+            head(first)
+        });
+        out.push_str(&process(first, shown, style, origin(first)));
     }
     out
+}
+
+/// Rows that say the same, as the ranks of a job do, put together; those that differ stay apart.
+fn alike(rows: &[ProcessLeaks]) -> Vec<Vec<&ProcessLeaks>> {
+    let same = |a: &ProcessLeaks, b: &ProcessLeaks| {
+        let leaks = |row: &ProcessLeaks| -> Vec<_> {
+            row.leaks
+                .iter()
+                .map(|leak| (leak.kind, leak.layer, leak.site.clone()))
+                .collect()
+        };
+        a.rank.is_some()
+            && b.rank.is_some()
+            && a.on_host == b.on_host
+            && a.device.is_some() == b.device.is_some()
+            && leaks(a) == leaks(b)
+    };
+    let mut groups: Vec<Vec<&ProcessLeaks>> = Vec::new();
+    for row in rows {
+        match groups
+            .iter_mut()
+            .find(|group| group.first().is_some_and(|first| same(first, row)))
+        {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    groups
+}
+
+/// The head of rows that say the same; what follows is the first of them.
+fn head_of_many(rows: &[&ProcessLeaks]) -> String {
+    let ranks: Vec<String> = rows
+        .iter()
+        .filter_map(|row| row.rank)
+        .map(|rank| rank.to_string())
+        .collect();
+    let between = |value: &dyn Fn(&ProcessLeaks) -> u64| {
+        let values = || rows.iter().map(|row| value(row));
+        match (values().min(), values().max()) {
+            (Some(least), Some(most)) if least < most => {
+                format!("{} to {}", size(least), size(most))
+            }
+            (Some(least), _) => size(least),
+            _ => String::new(),
+        }
+    };
+    let text = format!(
+        "ranks {} alike: live {}, peak {}; rank {}:",
+        ranks.join(","),
+        between(&|row| row.live_at_exit_bytes.unwrap_or(row.live_bytes)),
+        between(&|row| row.peak_bytes),
+        ranks.first().map_or("", String::as_str)
+    );
+    format!("{}\n", wrap(&text, 0, WIDTH))
 }
 
 /// One line of a leak: `LEAK  +4.00 MiB/step  train.py:31 train_step`.
@@ -67,9 +128,8 @@ pub(crate) fn verdict_line(leak: &Leak, style: Style, directory: &str, width: us
 }
 
 fn process(row: &ProcessLeaks, shown: Shown, style: Style, origin: Origin<'_>) -> String {
-    let mut out = head(row);
-    let pairs = row.leaks.iter().take(shown.top);
-    for leak in pairs {
+    let mut out = String::new();
+    for leak in row.leaks.iter().take(shown.top) {
         out.push_str(&one(leak, shown, style, origin));
     }
     if row.leaks.len() > shown.top {

@@ -26,6 +26,11 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Says something on stderr; where nobody listens, it is not said.
+pub(crate) fn say(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// Prints a report as JSON, on one line.
 pub(crate) fn print_json(report: &impl serde::Serialize) -> anyhow::Result<()> {
     let mut line = serde_json::to_string(report)?;

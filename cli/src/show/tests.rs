@@ -8,6 +8,8 @@ use gpumem_collector::model::testing::{
     optimizer_step, physical, torch_segment,
 };
 
+use gpumem_wire::Definition;
+
 use super::WIDTH;
 use super::colour::Style;
 use super::leaks::Shown;
@@ -109,6 +111,31 @@ fn the_table_of_processes() {
     other.push(alloc(0x1000, 3 * MIB));
     both.processes.push(other.process());
     insta::assert_snapshot!(super::ps::ps(&list(&both)));
+}
+
+#[test]
+fn ranks_that_say_the_same_are_shown_once_and_deviants_apart() {
+    let mut job = Session::default();
+    for rank in 0..4 {
+        let mut trace = training(rank != 2);
+        let Definition::Process(mut process) = trace.definitions()[0].clone() else {
+            panic!("the first definition is the process");
+        };
+        process.pid += rank;
+        process.environment = vec![("RANK".into(), rank.to_string())];
+        trace.define(Definition::Process(process));
+        job.processes.push(trace.process());
+    }
+    let text = crate::verb::leaks::text(&job, SHOWN, Style::PLAIN, EPOCH_NS);
+    assert_eq!(
+        text.matches("train.py:31 train_step\n      growing")
+            .count(),
+        1
+    );
+    assert!(text.contains("ranks 0,1,3 alike: live 224 MiB, peak 240 MiB; rank 0:\n"));
+    assert_eq!(text.matches("rank 2  device 0").count(), 1);
+    assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
+    assert!(text.starts_with("python train.py  host, ranks 0..3, began"));
 }
 
 #[test]

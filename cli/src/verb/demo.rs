@@ -34,7 +34,8 @@ pub(crate) struct DemoArguments {
 /// Runs the program and shows the leak report.
 pub(crate) fn demo(arguments: &DemoArguments) -> Result<ExitCode, Failure> {
     let (folder, program) = prepare().map_err(Failure::with(Failure::BEFORE_RUN))?;
-    println!("A small server on a simulated GPU; it forgets one buffer in each request.\n");
+    let intent = "A small server on a simulated GPU; it forgets one buffer in each request.\n\n";
+    show::print(intent).map_err(Failure::with(1))?;
     let outcome = run(&Job {
         command: vec![program.into()],
         environment: vec![("LD_LIBRARY_PATH".into(), search_path(&folder))],

@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         wait: arguments.wait,
     };
     let outcome = record(&job)?;
-    eprint!("{}", report(&outcome));
+    show::say(&report(&outcome));
     Ok(outcome.status)
 }
 

@@ -156,7 +156,7 @@ pub struct Process {
     lost: Lost,
     at_exit: Option<AtExit>,
     events: u64,
-    last_ns: u64,
+    last_event_ns: u64,
 }
 
 impl Process {
@@ -269,9 +269,12 @@ impl Process {
         self.events
     }
 
-    /// The time of the last event, or of the goodbye, in nanoseconds since the epoch.
+    /// The time of the last event or of the goodbye, in nanoseconds since the epoch; without either, of the beginning.
     pub fn last_ns(&self) -> u64 {
-        self.last_ns
+        let goodbye_ns = self.end.map_or(0, |end| end.time_ns);
+        self.last_event_ns
+            .max(goodbye_ns)
+            .max(self.definition.started_ns)
     }
 
     /// The time of a tick in nanoseconds since the epoch.
@@ -301,7 +304,6 @@ impl Process {
     pub fn define(&mut self, definition: Definition) {
         match definition {
             Definition::Process(process) => {
-                self.last_ns = self.last_ns.max(process.started_ns);
                 for framework in Framework::switched_off(&process.environment) {
                     self.memory.places_mut().switch_off(framework);
                 }
@@ -314,7 +316,6 @@ impl Process {
                 } else {
                     State::Killed
                 };
-                self.last_ns = self.last_ns.max(end.time_ns);
                 self.end = Some(end);
             }
             other => self.definitions.add(other),
@@ -328,15 +329,15 @@ impl Process {
 
     /// Counts events that were lost on the way here: a damaged chunk, say.
     pub fn lose_events(&mut self, count: u64) {
-        self.lose(0, 0, count, self.last_ns);
+        self.lose(0, 0, count, self.last_ns());
     }
 
     /// Takes an event. Events come in the order of their numbers.
     pub fn apply(&mut self, event: &Event) {
         self.events += 1;
         // A better line through the anchors must not make time run backwards.
-        let time_ns = self.clock.at(event.time).max(self.last_ns);
-        self.last_ns = time_ns;
+        let time_ns = self.clock.at(event.time).max(self.last_event_ns);
+        self.last_event_ns = time_ns;
         let Some(kind) = event.kind() else { return };
         if makes_memory(kind) && event.words[1] > ALLOCATION_BYTES {
             self.lose(0, 0, 1, time_ns);

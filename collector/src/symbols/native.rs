@@ -10,7 +10,7 @@ use std::path::Path;
 use blazesym::helper::read_elf_build_id;
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
-use gpumem_wire::define::{ModuleDefinition, SymbolDefinition, SymbolFunction};
+use gpumem_wire::define::{BuildId, ModuleDefinition, SymbolDefinition, SymbolFunction};
 use gpumem_wire::{Definition, Frame, ModuleId};
 
 use crate::model::Process;
@@ -56,7 +56,11 @@ fn size_if_same(module: &ModuleDefinition) -> Option<u64> {
         return None;
     }
     let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-    let here = read_elf_build_id(path).ok()?;
+    // In a file without an id blazesym 0.2.7 takes a SystemTap note for one, which is longer than any id that a linker writes.
+    let here = read_elf_build_id(path)
+        .ok()
+        .flatten()
+        .filter(|id| id.len() <= BuildId::default().bytes.len());
     let here = here.as_deref().unwrap_or(&[]);
     (here == module.build_id.as_bytes()).then_some(metadata.len())
 }

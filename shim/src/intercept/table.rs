@@ -189,7 +189,10 @@ hooks! {
         => context::create_v4;
     declared cuCtxDestroy_v2(context: CUcontext) => context::destroy;
     declared cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice) => context::retain_primary;
+    // The CUDA runtimes up to 13.5 ask for the first version of these two; a driver has them beside the second.
+    undeclared cuDevicePrimaryCtxRelease(device: CUdevice) => context::release_primary;
     declared cuDevicePrimaryCtxRelease_v2(device: CUdevice) => context::release_primary;
+    undeclared cuDevicePrimaryCtxReset(device: CUdevice) => context::reset_primary;
     declared cuDevicePrimaryCtxReset_v2(device: CUdevice) => context::reset_primary;
 }
 

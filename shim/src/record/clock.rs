@@ -2,7 +2,7 @@
 //!
 //! Ticks mean nothing by themselves; each chunk carries an anchor to the monotonic and the real time.
 
-use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use gpumem_wire::define::Anchor;
 
@@ -18,6 +18,7 @@ pub(crate) fn choose() {
     let source = std::fs::read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let trusted = cfg!(target_arch = "x86_64") && source.is_ok_and(|name| name.starts_with(b"tsc"));
     SOURCE.store(if trusted { CYCLES } else { MONOTONIC }, Relaxed);
+    remember_waking();
 }
 
 /// Now, in ticks.
@@ -43,11 +44,57 @@ fn nanoseconds(clock: libc::clockid_t) -> u64 {
         .wrapping_add(time.tv_nsec as u64)
 }
 
+/// Readings of which the tightest is taken: the thread may be interrupted between two clocks.
+const TRIES: u32 = 3;
+
 /// This moment in all three clocks.
 pub(crate) fn anchor() -> Anchor {
+    let read = || {
+        let before = now();
+        let monotonic_ns = nanoseconds(libc::CLOCK_MONOTONIC);
+        let realtime_ns = nanoseconds(libc::CLOCK_REALTIME);
+        let width = now().wrapping_sub(before);
+        (
+            width,
+            Anchor {
+                ticks: before.wrapping_add(width / 2),
+                monotonic_ns,
+                realtime_ns,
+            },
+        )
+    };
+    let first = read();
+    (1..TRIES)
+        .map(|_| read())
+        .fold(
+            first,
+            |best, next| if next.0 < best.0 { next } else { best },
+        )
+        .1
+}
+
+/// When the process woke, for a reader's first calibration: each later chunk brings a further anchor.
+static WOKE: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+
+/// Remembers this moment as the one at which the process woke.
+fn remember_waking() {
+    let Anchor {
+        ticks,
+        monotonic_ns,
+        realtime_ns,
+    } = anchor();
+    for (word, value) in WOKE.iter().zip([ticks, monotonic_ns, realtime_ns]) {
+        word.store(value, Relaxed);
+    }
+}
+
+/// When the process woke. Relaxed: written before the helper threads, which ask for it, were started.
+pub(crate) fn waking() -> Anchor {
+    let [ticks, monotonic_ns, realtime_ns] =
+        [0, 1, 2].map(|at: usize| WOKE.get(at).map_or(0, |word| word.load(Relaxed)));
     Anchor {
-        ticks: now(),
-        monotonic_ns: nanoseconds(libc::CLOCK_MONOTONIC),
-        realtime_ns: nanoseconds(libc::CLOCK_REALTIME),
+        ticks,
+        monotonic_ns,
+        realtime_ns,
     }
 }

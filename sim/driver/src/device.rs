@@ -50,10 +50,10 @@ fn attribute(device: DeviceId, attribute: i32) -> Outcome<i32> {
     let value = match attribute {
         1..=3 => 1024,          // threads of a block, and its first two sides
         4 => 64,                // its third
-        5 => i32::MAX,          // blocks of a grid
+        5 | 11 => i32::MAX,     // blocks of a grid, and a pitch
         6 | 7 => 65_535,        // its other sides
         8 => 48 << 10,          // shared memory of a block
-        9 | 11 => 64 << 10,     // constant memory
+        9 => 64 << 10,          // constant memory
         10 => 32,               // warp
         12 | 82 => 64 << 10,    // registers of a block and of a multiprocessor
         13 => 1_500_000,        // clock in kHz
@@ -72,10 +72,9 @@ fn attribute(device: DeviceId, attribute: i32) -> Outcome<i32> {
         78 | 79 | 80 | 83 | 89 => 1, // priorities, caches, managed memory
         81 => 228 << 10,             // shared memory of a multiprocessor
         97 => 227 << 10,             // shared memory that a block can opt into
-        95 | 102 | 103 | 115 => 1,   // cooperative launch, VMM, descriptors, pools
+        95 | 102 | 115 => 1,         // cooperative launch, VMM, pools
         106 => 32,                   // blocks of a multiprocessor
         111 => 1024,                 // reserved shared memory of a block
-        119 => 1,                    // kinds of handle of a pool
         id if (1..=LAST_ATTRIBUTE).contains(&id) => 0,
         _ => return Err(Status::INVALID_VALUE),
     };

@@ -13,11 +13,15 @@ const ALLOCATION_FLAGS: u32 = 7;
 const REGISTRATION_FLAGS: u32 = 15;
 
 impl Machine {
+    /// Pinned memory; no bytes are at address zero, as with driver 580.
     fn allocate_pinned(&mut self, out: &Out<u64>, size_bytes: usize, flags: u32) -> Outcome {
         out.required()?;
         let current = self.contexts.current()?;
-        if size_bytes == 0 || flags & !ALLOCATION_FLAGS != 0 {
+        if flags & !ALLOCATION_FLAGS != 0 {
             return Err(Status::INVALID_VALUE);
+        }
+        if size_bytes == 0 {
+            return out.set(0);
         }
         let size_bytes = size_bytes as u64;
         let address = backing::map(size_bytes).ok_or(Status::OUT_OF_MEMORY)?;
@@ -49,6 +53,9 @@ entry! {
     /// Frees pinned host memory.
     fn cuMemFreeHost(machine; address: u64) {
         machine.contexts.current()?;
+        if address == 0 {
+            return Ok(());
+        }
         match machine.memory.at(address).map(|allocation| allocation.kind) {
             Some(Kind::Pinned { .. }) => {
                 machine.drop_allocation(address);
@@ -93,7 +100,10 @@ entry! {
                 machine.drop_allocation(address);
                 Ok(())
             }
-            _ => Err(Status::NOT_REGISTERED),
+            Some(_) => Err(Status::INVALID_VALUE),
+            // Within a registration, but not its start.
+            None if machine.memory.containing(address).is_some() => Err(Status::INVALID_VALUE),
+            None => Err(Status::NOT_REGISTERED),
         }
     }
 

@@ -207,13 +207,22 @@ entry! {
         out.set(address)
     }
 
-    /// Frees device memory, managed memory or a pool block. NULL is nothing.
+    /// Frees device memory, managed memory or a pool block (for which it waits,
+    /// so that pools shrink). NULL is nothing.
     fn cuMemFree_v2(machine; address: u64) {
         machine.contexts.current()?;
         if address == 0 {
             return Ok(());
         }
-        machine.free_device(address)
+        let pooled = machine.memory.at(address).filter(|allocation| {
+            matches!(allocation.kind, Kind::PoolBlock { .. })
+        });
+        let device = pooled.and_then(|allocation| allocation.device);
+        machine.free_device(address)?;
+        if let Some(device) = device {
+            machine.trim_pools_at_synchronisation(device);
+        }
+        Ok(())
     }
 
     /// Free and total memory of the current device; both answers are needed.

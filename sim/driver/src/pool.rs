@@ -1,9 +1,10 @@
 //! Memory pools and stream-ordered allocation.
 //!
-//! A pool has two numbers: what it has reserved on its device, in granules, and
-//! what its live blocks use. A freed block goes back to the pool; what the pool
-//! holds beyond its threshold is released when a stream, event or context is
-//! waited for.
+//! A pool has two numbers: what it has reserved on its device, in chunks, and
+//! what its live blocks were asked for. A freed block goes back to the pool;
+//! what the pool holds beyond its threshold is released when a stream, event or
+//! context is waited for, and by `cuMemFree`, which waits, too. So it was seen
+//! of driver 580 on an H200.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -13,12 +14,12 @@ use crate::abi::{
 };
 use crate::backing;
 use crate::entry::entry;
-use crate::ledger::{DeviceId, granules};
+use crate::ledger::DeviceId;
 use crate::machine::Machine;
 use crate::memory::{Allocation, Kind};
 
-/// Blocks are multiples of this size.
-const BLOCK_BYTES: u64 = 512;
+/// What a pool reserves at a time.
+const CHUNK_BYTES: u64 = 32 << 20;
 
 /// A pool.
 #[derive(Clone, Debug)]
@@ -86,9 +87,9 @@ impl Pools {
     }
 }
 
-fn block_bytes(size_bytes: u64) -> u64 {
-    // Live sizes were checked when the block was made.
-    size_bytes.saturating_add(BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES
+/// `size_bytes` in whole chunks; `None` beyond any memory.
+fn chunks(size_bytes: u64) -> Option<u64> {
+    size_bytes.checked_next_multiple_of(CHUNK_BYTES)
 }
 
 impl Machine {
@@ -100,15 +101,15 @@ impl Machine {
         stream: crate::stream::StreamId,
     ) -> Outcome {
         if size_bytes == 0 {
-            return Err(Status::INVALID_VALUE);
+            return out.set(0);
         }
         let pool = self.pools.get(handle)?;
         let device = pool.device;
         let used = pool
             .used_bytes
-            .checked_add(block_bytes(size_bytes))
+            .checked_add(size_bytes)
             .ok_or(Status::OUT_OF_MEMORY)?;
-        let reserved = granules(used)
+        let reserved = chunks(used)
             .ok_or(Status::OUT_OF_MEMORY)?
             .max(pool.reserved_bytes);
         if reserved > pool.max_bytes {
@@ -146,7 +147,7 @@ impl Machine {
         let Some(pool) = self.pools.all.get_mut(&handle) else {
             return;
         };
-        pool.used_bytes -= block_bytes(size_bytes);
+        pool.used_bytes -= size_bytes;
         if pool.closing {
             self.shrink(handle, 0);
             self.end_pool_without_blocks(handle);
@@ -165,7 +166,7 @@ impl Machine {
         let Some(pool) = self.pools.all.get_mut(&handle) else {
             return;
         };
-        let keep = granules(pool.used_bytes.max(keep_bytes)).unwrap_or(u64::MAX);
+        let keep = chunks(pool.used_bytes.max(keep_bytes)).unwrap_or(u64::MAX);
         let released = pool.reserved_bytes.saturating_sub(keep);
         pool.reserved_bytes -= released;
         let device = pool.device;
@@ -187,7 +188,8 @@ impl Machine {
 }
 
 entry! {
-    /// Allocates from the current device's pool, in the order of a stream.
+    /// Allocates from the current device's pool, in the order of a stream. No
+    /// bytes are at address zero.
     fn cuMemAllocAsync | cuMemAllocAsync_ptsz(
         machine, default;
         out: Out<u64>, size_bytes: usize, stream: u64
@@ -211,6 +213,9 @@ entry! {
     /// Frees a pool block or device memory, in the order of a stream.
     fn cuMemFreeAsync | cuMemFreeAsync_ptsz(machine, default; address: u64, stream: u64) {
         machine.stream(stream, default)?;
+        if address == 0 {
+            return Ok(());
+        }
         machine.free_device(address)
     }
 
@@ -227,7 +232,7 @@ entry! {
         let device = machine.device(properties.location.id)?;
         let max_bytes = match properties.max_bytes {
             0 => u64::MAX,
-            bytes => granules(bytes as u64).unwrap_or(u64::MAX),
+            bytes => chunks(bytes as u64).unwrap_or(u64::MAX),
         };
         let handle = machine.new_handle();
         machine.pools.all.insert(handle, Pool::new(device, false, max_bytes));

@@ -54,8 +54,9 @@ pub(crate) enum Missing {
     Version,
 }
 
-/// The function that has `name` at `version`. A function without a variant for
-/// threads' own streams stands for both.
+/// The function that has `name` at `version`. Only a function that never had a
+/// variant for threads' own streams stands for both: else a version from before
+/// that variant is not sufficient, as with driver 580.
 pub(crate) fn find(
     name: &str,
     version: i32,
@@ -69,17 +70,15 @@ pub(crate) fn find(
         by_name
     });
     let rows = BY_NAME.get(name).ok_or(Missing::Name)?;
-    let newest = |variant| {
-        rows.iter()
-            .filter(|row| row.variant == variant && row.version <= version)
-            .max_by_key(|row| row.version)
-            .copied()
+    let has_own = rows.iter().any(|row| row.variant == Variant::PerThread);
+    let variant = match default {
+        DefaultStream::PerThread if has_own => Variant::PerThread,
+        _ => Variant::Legacy,
     };
-    let own = match default {
-        DefaultStream::PerThread => newest(Variant::PerThread),
-        DefaultStream::Legacy => None,
-    };
-    own.or_else(|| newest(Variant::Legacy))
+    rows.iter()
+        .filter(|row| row.variant == variant && row.version <= version)
+        .max_by_key(|row| row.version)
+        .copied()
         .ok_or(Missing::Version)
 }
 

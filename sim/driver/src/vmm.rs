@@ -288,12 +288,11 @@ entry! {
     }
 
     /// Maps all of some physical memory into a reserved range, without access.
+    /// A part of it is not supported, as with driver 580.
     fn cuMemMap(machine; address: u64, size_bytes: usize, offset: usize, handle: u64, flags: u64) {
         let size_bytes = size_bytes as u64;
-        // As the driver's documentation has it, the offset must be zero.
         if !whole(size_bytes)
             || !address.is_multiple_of(GRANULE_BYTES)
-            || offset != 0
             || flags != 0
             || !machine.vmm.free_range(address, size_bytes)
         {
@@ -302,6 +301,9 @@ entry! {
         let physical = *machine.vmm.held(handle)?;
         if size_bytes > physical.size_bytes {
             return Err(Status::INVALID_VALUE);
+        }
+        if size_bytes < physical.size_bytes || offset != 0 {
+            return Err(Status::NOT_SUPPORTED);
         }
         // SAFETY: the range lies in a reservation and nothing is mapped there.
         if !unsafe { machine.vmm.file.map_over(address, size_bytes, physical.offset) } {

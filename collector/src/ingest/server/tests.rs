@@ -4,12 +4,13 @@ use std::io::Write;
 
 use gpumem_wire::codec::Codec;
 use gpumem_wire::define::{EndDefinition, ProcessDefinition};
-use gpumem_wire::{ChunkKind, columns};
+use gpumem_wire::{ChunkKind, Definition, columns};
 
 use super::*;
 use crate::ingest::capture::{CaptureReader, Item};
 use crate::ingest::liveness::tests::myself;
 use crate::ingest::session::{Source, open};
+use crate::model::State;
 use crate::model::testing::{MIB, Trace, alloc, block, torch_segment};
 
 /// Long enough for a loaded machine; no test waits for it unless something is wrong.

@@ -28,6 +28,8 @@ const STEADY: f64 = 0.5;
 const EDGE: f64 = 0.02;
 /// Share of its most that a growth must not fall under, to count as kept.
 const KEPT: f64 = 0.5;
+/// Steps from which on survivors alone are believed.
+const LEAST_NOISY_STEPS: u32 = 12;
 /// Steps after which a buffer that is made anew and larger each time is believed to grow for ever.
 const LEAST_BUFFER_STEPS: u32 = 16;
 /// Points that a slope is taken from: it is quadratic in them.
@@ -89,21 +91,66 @@ pub(super) fn shape(samples: &[Sample], cohorts: &[Cohort], warm_up: u32) -> Sha
     let Some(window) = after(samples, warm_up) else {
         return Shape::Other;
     };
-    // What rose and fell before will fall again.
-    let Some(range) = Range::of(&window).filter(|range| range.ramps(&window) == 1) else {
-        return Shape::Other;
-    };
     let started = |growth: Growth| Growth {
         from: begin(samples, cohorts, growth.from, warm_up),
         ..growth
     };
-    if let Some(growth) = growing(&window, range, cohorts).or_else(|| growing_buffer(&window)) {
+    let piled = piling_up(&window, cohorts);
+    // What rose and fell before will fall again.
+    let range = Range::of(&window).filter(|range| range.ramps(&window) == 1);
+    if let Some(growth) = range.and_then(|range| growing(&window, range, cohorts)) {
+        // What survives says how much to the byte; the valley also holds what is only in use.
+        let exact = piled.map_or(growth, |piled| Growth {
+            bytes_per_step: piled.bytes_per_step,
+            blocks_per_step: piled.blocks_per_step,
+            ..growth
+        });
+        return Shape::Growing(started(exact));
+    }
+    // A valley that is noisy hides a leak; survivors from all of the past do not.
+    let length = steps(&window);
+    let oldest = window.first().map_or(0, |first| first.step) + length / BINS;
+    if let Some(growth) = piled.filter(|piled| piled.survived >= 1.0 && piled.from <= oldest)
+        && length >= LEAST_NOISY_STEPS
+    {
+        return Shape::Growing(started(growth));
+    }
+    if let Some(growth) = range.and_then(|_| growing_buffer(&window)) {
         Shape::Growing(started(growth))
-    } else if let Some(growth) = ramp(&window, range) {
+    } else if let Some(growth) = range.and_then(|range| ramp(&window, range)) {
         Shape::Stopped(started(growth))
     } else {
         Shape::Other
     }
+}
+
+/// The survivors alone, added up by the step of their birth, as a curve that grows.
+fn piling_up(window: &[Sample], cohorts: &[Cohort]) -> Option<Growth> {
+    let (first, end) = (window.first()?.step, window.last()?.end());
+    let mut sum = Sample {
+        step: first,
+        steps: 1,
+        valley: 0,
+        blocks: 0,
+    };
+    let mut curve = vec![sum];
+    for cohort in cohorts
+        .iter()
+        .filter(|cohort| (first..end).contains(&cohort.step))
+    {
+        sum.valley += cohort.bytes;
+        sum.blocks += cohort.blocks;
+        // What was born in a step counts from the next one on, as in a valley.
+        sum.step = cohort.step.saturating_add(cohort.steps);
+        if let Some(last) = curve.last_mut() {
+            last.steps = sum.step.saturating_sub(last.step).max(1);
+        }
+        curve.push(sum);
+    }
+    if let Some(last) = curve.last_mut() {
+        last.steps = end.saturating_sub(last.step).max(1);
+    }
+    growing(&curve, Range::of(&curve)?, cohorts)
 }
 
 /// The slope of a curve in bytes a step: the median of the slopes between all pairs of points (Theil and Sen), which a third
@@ -474,6 +521,18 @@ mod tests {
     }
 
     #[test]
+    fn a_leak_beneath_a_noisy_valley_is_seen_by_its_survivors() {
+        let noise = |s: u64| (s * 7919) % 500;
+        let valleys = (0..40u64).map(|s| 10 * s + noise(s));
+        let samples = curve(valleys);
+        assert!(matches!(
+            shape(&samples, &survivors(0..40, 10), 3),
+            Shape::Growing(growth) if growth.bytes_per_step == 10.0
+        ));
+        assert_eq!(shape(&samples, &survivors(38..40, 10), 3), Shape::Other);
+    }
+
+    #[test]
     fn a_growth_may_begin_late() {
         let valleys = (0..60u64).map(|s| if s < 30 { 100 } else { 100 + 10 * (s - 30) });
         let Shape::Growing(growth) = shape(&curve(valleys), &survivors(30..60, 10), 3) else {
@@ -513,10 +572,10 @@ mod tests {
             shape(&curve(teeth), &survivors(40..60, 10), 3),
             Shape::Other
         );
-        let saturating = (0..60u64).map(|s| 10_000 - 10_000 / (s + 1));
-        assert_eq!(
-            shape(&curve(saturating), &survivors(0..60, 10), 3),
-            Shape::Other
-        );
+        let at = |s: u32| 10_000 - 10_000 / u64::from(s + 1);
+        let cohorts: Vec<Cohort> = (0..60)
+            .flat_map(|s| survivors([s], at(s + 1) - at(s)))
+            .collect();
+        assert_eq!(shape(&curve((0..60).map(at)), &cohorts, 3), Shape::Other);
     }
 }

@@ -4,6 +4,7 @@ use super::report::{HarmlessKind, LeakKind};
 use super::verdict::Finding;
 use crate::insight::clock::ClockKind;
 use crate::insight::size::size;
+use crate::model::definitions::is_cuda_plumbing;
 use crate::model::history::PlaceHistory;
 use crate::model::place::Layer;
 use crate::symbols::{Language, ResolvedFrame};
@@ -19,6 +20,29 @@ pub(super) fn is_workspace(frames: &[ResolvedFrame]) -> bool {
         // A function of the program itself has a source file; a library's has not.
         .filter(|frame| frame.file.is_none())
         .any(|frame| WORKSPACE.iter().any(|name| frame.function.contains(name)))
+}
+
+/// Libraries that keep memory of their own for each handle, stream or plan.
+const LIBRARIES: [&str; 7] = [
+    "libcublas",
+    "libcudnn",
+    "libcufft",
+    "libcurand",
+    "libcusolver",
+    "libcusparse",
+    "libnccl",
+];
+
+/// Whether a CUDA library asked the driver for it on its own account: its frame is the nearest outside the runtime.
+pub(super) fn is_library(frames: &[ResolvedFrame]) -> bool {
+    frames
+        .iter()
+        .filter_map(|frame| frame.module.as_deref())
+        .find(|path| !is_cuda_plumbing(path))
+        .is_some_and(|path| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            LIBRARIES.iter().any(|library| name.starts_with(library))
+        })
 }
 
 /// What the places of a leak hold together.

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::insight::clock::ClockKind;
+use crate::model::selfcheck::SelfCheck;
 use crate::symbols::{Language, ResolvedFrame, Site};
 
 /// The first key of the report.
@@ -51,10 +52,39 @@ pub struct ProcessLeaks {
     pub full_in: Option<FullIn>,
     /// Events that were lost: with any, the figures are inexact.
     pub lost_events: u64,
+    /// How often torch's own totals were compared with ours; null where torch gave none.
+    pub torch_totals: Option<TorchTotals>,
     /// The leaks, the worst first.
     pub leaks: Vec<Leak>,
     /// Large memory that is not a leak, and why.
     pub not_leaks: Vec<NotLeak>,
+}
+
+/// The comparison of torch's own totals, which come with each of its blocks, with our sums at that very event.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct TorchTotals {
+    /// Bytes of live blocks.
+    pub live: Compared,
+    /// Bytes of segments.
+    pub reserved: Compared,
+}
+
+/// The comparisons of one total.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Compared {
+    /// At how many events.
+    pub events: u64,
+    /// At how many of them the two differed.
+    pub differing: u64,
+}
+
+impl From<&SelfCheck> for Compared {
+    fn from(check: &SelfCheck) -> Self {
+        Self {
+            events: check.checks,
+            differing: check.mismatches,
+        }
+    }
 }
 
 /// What a step is in a process.

@@ -129,7 +129,8 @@ fn by_steps(history: &History, id: PlaceId, past: &PlaceHistory, source: ClockSo
     };
     match growth::shape(&samples, cohorts, warm_up) {
         Shape::Growing(growth) if growth.bytes_per_step >= LEAST_BYTES_PER_STEP => {
-            if given_back {
+            // Objects that survived were not given back; a single buffer may have been.
+            if given_back && growth.one_buffer {
                 finding(LeakKind::Retained, growth, false)
             } else {
                 finding(LeakKind::Growing, growth, true)

@@ -58,14 +58,10 @@ pub(crate) fn scratch(name: &str) -> PathBuf {
     folder.join(format!("{name}-{}", std::process::id()))
 }
 
-/// Where the library lies: in the folder of this test, or the one above.
+/// Where cargo builds the library for this test: beside it.
 pub(crate) fn path() -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    test.ancestors()
-        .skip(1)
-        .map(|folder| folder.join("libgpumem_sim_driver.so"))
-        .find(|path| path.exists())
-        .expect("cargo builds the library for its tests")
+    test.with_file_name("libgpumem_sim_driver.so")
 }
 
 /// One row a function: a method that calls it.

@@ -36,7 +36,7 @@ fn an_allocation_needs_a_size_and_somewhere_to_answer() {
             driver.cuMemAlloc_v2(&mut address, usize::MAX),
             OUT_OF_MEMORY
         );
-        assert_eq!(driver.cuMemAllocHost_v2(&mut address, 0), INVALID_VALUE);
+        assert_eq!(get(|out| driver.cuMemAllocHost_v2(out, 0)), 0);
         assert_eq!(driver.cuMemHostAlloc(null_mut(), 1, 0), INVALID_VALUE);
         assert_eq!(driver.cuMemHostAlloc(&mut address, 1, 0x100), INVALID_VALUE);
         assert_eq!(
@@ -90,6 +90,10 @@ fn host_and_managed_memory_take_nothing_of_the_device() {
         assert_eq!(truth["host"]["registered_bytes"], 8192);
         assert_eq!(driver.cuMemFree_v2(pinned), INVALID_VALUE);
         assert_eq!(driver.cuMemFreeHost(own_address), INVALID_VALUE);
+        assert_eq!(
+            driver.cuMemHostUnregister(own_address + 4096),
+            INVALID_VALUE
+        );
         assert_eq!(driver.cuMemHostUnregister(own_address), SUCCESS);
         assert_eq!(driver.cuMemHostUnregister(own_address), NOT_REGISTERED);
         assert_eq!(driver.cuMemFreeHost(pinned), SUCCESS);

@@ -5,24 +5,24 @@ use crate::library::*;
 #[test]
 fn beyond_the_limit_nothing_is_given_or_changed() {
     let test = "settings::beyond_the_limit_nothing_is_given_or_changed";
-    isolated(test, &[("GPUMEM_SIM_MEMORY", "8MiB")], |driver| {
+    isolated(test, &[("GPUMEM_SIM_MEMORY", "40MiB")], |driver| {
         driver.start();
-        let first = driver.alloc(5 * MIB);
+        let first = driver.alloc(37 * MIB);
         let mut out = 7;
         assert_eq!(driver.cuMemAlloc_v2(&mut out, 3 * MIB), OUT_OF_MEMORY);
-        assert_eq!(driver.cuMemAllocAsync(&mut out, 3 * MIB, 0), OUT_OF_MEMORY);
+        assert_eq!(driver.cuMemAllocAsync(&mut out, MIB, 0), OUT_OF_MEMORY);
         let here = MemoryProps::new(on(0));
         assert_eq!(
             driver.cuMemCreate(&mut out, 4 * MIB, &here, 0),
             OUT_OF_MEMORY
         );
-        assert_eq!((out, driver.used()), (7, 6 * MIB));
+        assert_eq!((out, driver.used()), (7, 38 * MIB));
         driver.alloc(2 * MIB);
         assert_eq!(driver.cuMemAlloc_v2(&mut out, 1), OUT_OF_MEMORY);
         assert_eq!(driver.cuMemFree_v2(first), SUCCESS);
-        driver.alloc(6 * MIB);
+        driver.alloc(38 * MIB);
         let truth = driver.truth();
-        assert_eq!(truth["devices"][0]["peak_charged_bytes"], 8 * MIB);
+        assert_eq!(truth["devices"][0]["peak_charged_bytes"], 40 * MIB);
         assert_eq!(truth["errors"]["cuMemAlloc_v2"]["2"], 2);
     });
 }

@@ -92,9 +92,12 @@ fn map_needs_reserved_addresses_that_are_free() {
             assert_eq!(driver.map(range + G as u64, 4096, handle), INVALID_VALUE);
             assert_eq!(driver.map(range + G as u64, G, 0x1234), INVALID_VALUE);
             assert_eq!(driver.map(range + 8 * G as u64, G, handle), INVALID_VALUE);
+            let longer = driver.physical(2 * G);
+            assert_eq!(driver.map(range + G as u64, G, longer), NOT_SUPPORTED);
+            assert_eq!(driver.cuMemRelease(longer), SUCCESS);
             assert_eq!(
                 driver.cuMemMap(range + G as u64, G, G, handle, 0),
-                INVALID_VALUE
+                NOT_SUPPORTED
             );
             let plain = driver.alloc(G);
             assert_eq!(driver.map(plain, G, handle), INVALID_VALUE);
@@ -201,6 +204,14 @@ fn two_mappings_show_the_same_bytes() {
             driver.cuMemsetD8_v2(other + G as u64 - 8, 6, 16),
             INVALID_VALUE
         );
+        // Other physical memory has bytes of its own.
+        let elsewhere = driver.reserve(G);
+        let another = driver.physical(G);
+        assert_eq!(driver.map(elsewhere, G, another), SUCCESS);
+        assert_eq!(driver.cuMemSetAccess(elsewhere, G, &READ_WRITE, 1), SUCCESS);
+        assert_eq!(driver.cuMemsetD8_v2(elsewhere, 7, 16), SUCCESS);
+        assert_eq!(driver.cuMemcpyDtoH_v2(got.as_mut_ptr(), range, 16), SUCCESS);
+        assert_eq!((&got[..8], &got[8..]), (&[6; 8][..], &[5; 8][..]));
         // New physical memory is zero, whatever lay there before.
         assert_eq!(driver.cuMemUnmap(range, 2 * G), SUCCESS);
         assert_eq!(driver.cuMemRelease(handle), SUCCESS);
