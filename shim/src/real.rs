@@ -4,6 +4,9 @@ use core::ffi::{CStr, c_char, c_void};
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use libloading::os::unix::Library;
+use once_cell::race::OnceNonZeroUsize;
+
 use crate::elf;
 use crate::intercept::table;
 
@@ -81,16 +84,42 @@ fn dlvsym() -> Option<Dlvsym> {
         .map(|address| unsafe { core::mem::transmute::<*mut c_void, Dlvsym>(address.as_ptr()) })
 }
 
+/// The address of a function, looked up at its first use and then kept. Whoever comes first wins and nobody waits, so it may
+/// be used in a hook.
+pub(crate) struct FoundOnce(OnceNonZeroUsize);
+
+impl FoundOnce {
+    /// Not looked up yet.
+    pub(crate) const fn new() -> Self {
+        Self(OnceNonZeroUsize::new())
+    }
+
+    /// The address; null while `find` finds nothing.
+    #[inline(always)]
+    pub(crate) fn get(&self, find: impl FnOnce() -> Option<NonNull<c_void>>) -> *mut c_void {
+        let found = self
+            .0
+            .get_or_try_init(|| find().map(NonNull::addr).ok_or(()));
+        found.map_or(null_mut(), |address| address.get() as *mut c_void)
+    }
+}
+
 /// The real `dlclose`.
 pub(crate) fn dlclose() -> Option<Dlclose> {
-    static KNOWN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-    let mut address = KNOWN.load(Ordering::Relaxed);
-    if address.is_null() {
-        address = loader_function(c"dlclose")?.as_ptr();
-        KNOWN.store(address, Ordering::Relaxed);
-    }
+    static KNOWN: FoundOnce = FoundOnce::new();
+    let address = NonNull::new(KNOWN.get(|| loader_function(c"dlclose")))?;
     // SAFETY: the address of a function of this type, found by its name.
-    Some(unsafe { core::mem::transmute::<*mut c_void, Dlclose>(address) })
+    Some(unsafe { core::mem::transmute::<*mut c_void, Dlclose>(address.as_ptr()) })
+}
+
+/// Keeps the driver mapped for the rest of the process, whatever the program closes: we hold addresses of its functions.
+/// Called from a helper thread, since it takes the loader's lock.
+pub(crate) fn pin_driver() {
+    let flags = libc::RTLD_NOLOAD | libc::RTLD_LAZY;
+    // SAFETY: opens nothing that is not mapped already, so no constructor runs.
+    if let Ok(driver) = unsafe { Library::open(Some(DRIVER_FILE), flags) } {
+        core::mem::forget(driver);
+    }
 }
 
 /// The address of a symbol in whichever mapped object defines it first, in load order. Takes no lock of the loader that a
@@ -101,6 +130,7 @@ pub(crate) fn symbol(name: &CStr) -> Option<NonNull<c_void>> {
 
 /// The driver's name, which programs ask for. Its file may have any name and lie anywhere.
 pub(crate) const DRIVER: &CStr = c"libcuda.so.1";
+const DRIVER_FILE: &str = "libcuda.so.1";
 
 /// The driver's address range; the end is written last (release) and read first (acquire).
 static DRIVER_START: AtomicUsize = AtomicUsize::new(0);

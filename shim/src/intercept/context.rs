@@ -3,7 +3,7 @@
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::mem::transmute;
 use core::ptr::{NonNull, null_mut};
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use cudarc::driver::sys::{CUcontext, CUctxCreateParams, CUdevice, CUexecAffinityParam};
 use gpumem_wire::define::{BorrowedDefinition, Definition, DeviceDefinition};
@@ -11,14 +11,14 @@ use gpumem_wire::{DeviceOrdinal, Kind};
 
 use super::table::Row;
 use super::{SUCCESS, creating, destroying, read_out};
+use crate::real::FoundOnce;
 use crate::{elf, real, record};
 
 /// A driver function that we call ourselves: on the program's thread, after a call of its own succeeded. All of these only
 /// read what the driver has in memory, so that no stream capture is disturbed.
 struct Ask {
     name: &'static CStr,
-    /// Relaxed: it leads to code that is mapped before it is found.
-    address: AtomicPtr<c_void>,
+    address: FoundOnce,
 }
 
 static CTX_GET_DEVICE: Ask = Ask::new(c"cuCtxGetDevice");
@@ -31,17 +31,13 @@ impl Ask {
     const fn new(name: &'static CStr) -> Self {
         Self {
             name,
-            address: AtomicPtr::new(null_mut()),
+            address: FoundOnce::new(),
         }
     }
 
+    #[inline(always)]
     fn address(&self) -> Option<NonNull<c_void>> {
-        let known = self.address.load(Ordering::Relaxed);
-        NonNull::new(known).or_else(|| {
-            let found = elf::symbol_in(real::DRIVER, self.name)?;
-            self.address.store(found.as_ptr(), Ordering::Relaxed);
-            Some(found)
-        })
+        NonNull::new(self.address.get(|| elf::symbol_in(real::DRIVER, self.name)))
     }
 }
 

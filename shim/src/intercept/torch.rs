@@ -9,12 +9,12 @@
 
 use core::ffi::{CStr, c_void};
 use core::mem::transmute;
-use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::ptr::NonNull;
 
 use gpumem_wire::{ApiId, DeviceOrdinal, Flags, Kind, StackId};
 
 use crate::guard::Watch;
+use crate::real::FoundOnce;
 use crate::record::{self, Draft};
 use crate::{config, elf, process, stack};
 
@@ -40,37 +40,33 @@ const SCOPE_USER: u8 = 7;
 /// opened into a scope of their own.
 struct Behind {
     symbol: &'static CStr,
-    /// Relaxed: it leads to code that is mapped before it is found.
-    address: AtomicPtr<c_void>,
+    address: FoundOnce,
 }
 
 impl Behind {
     const fn new(symbol: &'static CStr) -> Self {
         Self {
             symbol,
-            address: AtomicPtr::new(null_mut()),
+            address: FoundOnce::new(),
         }
     }
 
+    /// The address; null where torch has no such function.
     #[inline(always)]
     fn address(&self) -> *mut c_void {
-        let known = self.address.load(Ordering::Relaxed);
-        if known.is_null() { self.find() } else { known }
+        self.address.get(|| self.find())
     }
 
     #[cold]
-    fn find(&self) -> *mut c_void {
+    fn find(&self) -> Option<NonNull<c_void>> {
         let own = (&raw const self.address) as usize;
-        let found = elf::find_object(|object| {
+        elf::find_object(|object| {
             if object.contains(own) {
                 None
             } else {
                 object.symbol(self.symbol)
             }
-        });
-        let address = found.map_or(null_mut(), core::ptr::NonNull::as_ptr);
-        self.address.store(address, Ordering::Relaxed);
-        address
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::fuse::{self, Reason};
 use crate::record::clock;
 use crate::record::ring::{LOST, Rings};
 use crate::ship::writer::{self, Batch};
-use crate::stack;
+use crate::{real, stack};
 
 /// Batches that wait for the writer.
 const CHANNEL: usize = 32;
@@ -130,6 +130,7 @@ pub(crate) fn flush(goodbye: bool) {
 
 extern "C" fn main(_: *mut c_void) -> *mut c_void {
     let run = || {
+        real::pin_driver();
         let (sender, receiver) = bounded(CHANNEL);
         if writer::start(receiver) {
             Drainer::new(sender).run();
@@ -260,17 +261,16 @@ impl Drainer {
 
 /// Tells of stacks that could not be kept, if there were any.
 fn note_stacks(out: &mut Vec<u8>) {
-    let stack::Counters {
-        captures,
-        rule_misses,
-        overflows,
-        unsupported,
-        lost,
-    } = stack::counters();
-    if overflows + unsupported > 0 {
+    let counters = stack::counters();
+    if counters.overflows + counters.unsupported > 0 {
         let text = format!(
-            "of {captures} stacks, {overflows} did not fit the table of stacks, {unsupported} were not the thread's own (a \
-             coroutine's) and {lost} end in code without unwind information ({rule_misses} unwind rules)"
+            "of {} stacks, {} did not fit the table of stacks, {} were not the thread's own (a coroutine's) and {} end in \
+             code without unwind information ({} unwind rules)",
+            counters.captures,
+            counters.overflows,
+            counters.unsupported,
+            counters.lost,
+            counters.rule_misses
         );
         let _ = Definition::<String>::Notice { text }.append_to(out);
     }
