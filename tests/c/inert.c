@@ -45,7 +45,8 @@ int main(int count, char **words) {
             (int (*)(const char *, void **, int, uint64_t))dlsym(cuda, "cuGetProcAddress");
         int number = 0;
         void *found = NULL;
-        printf("init %d, devices %d", init(0), devices(&number));
+        printf("init %d", init(0));
+        printf(", devices %d", devices(&number));
         printf(" %d, look up %d\n", number, find("cuMemAlloc", &found, 12000, 0));
         printf("watched %d\n", dlsym(cuda, "cuMemAlloc_v2") == found);
     }

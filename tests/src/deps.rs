@@ -52,7 +52,7 @@ pub fn real_driver() -> Option<PathBuf> {
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path().join("nvidia/current/libcuda.so.1")))
         .find(|path| path.is_file());
-    needed(found, "NVIDIA's driver library: run tests/fetch.sh")
+    needed(found, "no driver library of NVIDIA's: run tests/fetch.sh")
 }
 
 /// What a test needs, or `None` after saying that it is skipped. Where `GPUMEM_TEST_REQUIRE=1`, a lack is a failure.

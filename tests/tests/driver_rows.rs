@@ -25,7 +25,26 @@ fn base(name: &str) -> &str {
     }
 }
 
+/// The functions that look up by name and version.
+const FINDERS: [&str; 3] = [
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+    "cuGetProcAddress_v2_ptsz",
+];
+
 fn check(driver: &Path) {
+    let has = routes::exports(driver);
+    let finders: Vec<&str> = FINDERS
+        .into_iter()
+        .filter(|finder| has.contains_key(*finder))
+        .collect();
+    assert!(finders.len() >= 2, "{finders:?}");
+    for finder in finders {
+        check_finder(driver, finder);
+    }
+}
+
+fn check_finder(driver: &Path, finder: &str) {
     let place = Place::on(driver);
     let program = cc::program("rows.c", &place.path("rows"), &[]);
     let rows = routes::exports(&artefacts::shim());
@@ -44,7 +63,9 @@ fn check(driver: &Path) {
     let input = place.path("questions");
     std::fs::write(&input, &questions).expect("a new file");
     let ask = |mut command: std::process::Command| -> Routes {
-        command.stdin(File::open(&input).expect("the questions"));
+        command
+            .arg(finder)
+            .stdin(File::open(&input).expect("the questions"));
         routes::parse(&finish(&mut command).well().out)
     };
     let plain = ask(place.plain(&program));
@@ -62,7 +83,7 @@ fn check(driver: &Path) {
     }
     assert!(
         served.len() > 500,
-        "{} look-ups were served by the shim",
+        "{} look-ups by {finder} were served by the shim",
         served.len()
     );
 }

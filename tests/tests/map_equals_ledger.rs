@@ -5,7 +5,7 @@ use std::process::Command;
 
 use gpumem_collector::model::{Process, Session};
 use gpumem_tests::place::finish;
-use gpumem_tests::{Place, ledger};
+use gpumem_tests::{Place, cc, ledger};
 use serde_json::Value;
 
 const OPERATIONS: &str = "100000";
@@ -67,6 +67,14 @@ fn assert_whole(place: &Place, said: &Value, process: &Process) {
         let calls = truth["calls"][name].as_u64().unwrap_or_default();
         assert!(calls >= 200, "{name} was called {calls} times");
     }
+    for name in [
+        "cuMemFree_v2",
+        "cuMemFreeAsync",
+        "cuCtxDestroy_v2",
+        "cuMemUnmap",
+    ] {
+        assert_eq!(truth["errors"][name]["700"], 1, "{name} was made to fail");
+    }
     let failed = said["failed"].as_u64().expect("a count");
     assert!(failed > 1000, "{failed} calls failed");
     let pools: Vec<u64> = serde_json::from_value(said["pools"].clone()).expect("a list of pools");
@@ -98,4 +106,21 @@ fn under_gpumem_run() {
     let session = place.recording();
     assert_whole(&place, &said, only(&session));
     assert!(place.spool_files().is_empty());
+}
+
+#[test]
+fn a_block_is_on_the_device_of_its_pool() {
+    let place = Place::new();
+    let program = cc::program("pool_device.c", &place.path("pool_device"), &[]);
+    let mut command = place.preloaded(program);
+    let finished = finish(command.env("GPUMEM_SIM_DEVICES", "2")).well();
+    let pid = finished.out.trim().parse().expect("a pid");
+    let driver = ledger::of_driver(&place.truth(pid), &[]);
+    assert!(
+        driver
+            .iter()
+            .any(|entry| entry.kind == "pool-block" && entry.device == Some(1))
+    );
+    let session = place.spooled();
+    ledger::assert_equal(&driver, &ledger::of_model(only(&session)));
 }
