@@ -1,7 +1,8 @@
 //! `gpumem`: who holds the GPU memory of a program, since when, from which line, and is it growing.
 //!
-//! One verb, one file, under [`verb`]; [`source`] finds what a verb reads, [`show`] prints it. Exit status: 0 done; 2 usage;
-//! 3 the source cannot be read; `run` ends with its program's own.
+//! One verb, one file, under [`verb`]; [`source`] finds what a verb reads, [`show`] prints it. Exit status: 0 done; 1 the report
+//! cannot be written; 2 usage; 3 the source cannot be read; `run` and `demo` end with their program's own, or with 125 to 127
+//! where it could not be run.
 #![forbid(unsafe_code)]
 
 mod run;

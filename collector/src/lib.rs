@@ -1,4 +1,4 @@
-//! The collector: ingest -> model -> insight -> export.
+//! The collector: ingest -> model -> insight.
 //!
 //! Data enters in [`ingest`] as chunks, over a Unix socket or from a capture, and becomes a [`model`] of every process: what
 //! is alive, what was, where it was made. [`symbols`] turns a stack into names and says whose line it is. An insight reads

@@ -130,10 +130,7 @@ impl LiveTable {
             },
             Action::Map => self.map(event, first, second, Handle(third), report),
             Action::Unmap => self.unmap(first, second, &mut removal, report),
-            Action::AddReference => match self.physical_mut(Handle(first)) {
-                Some(physical) => physical.references += 1,
-                None => report(Change::Unknown { key: first }),
-            },
+            Action::AddReference => self.add_reference(Handle(first), second, report),
             Action::DropReference => self.drop_reference(Handle(first), &mut removal, report),
             Action::RetainPrimary => self.retain_primary(event, report),
             Action::ReleasePrimary => self.release_primary(event.device, &mut removal, report),
@@ -182,9 +179,21 @@ impl LiveTable {
         self.objects.is_empty()
     }
 
-    fn physical_mut(&mut self, handle: Handle) -> Option<&mut LiveObject> {
-        self.objects
-            .get_mut(&(Object::Physical, *self.handles.get(&handle)?))
+    /// A reference found by an address: what is mapped there may have lost its last handle, and has one again from now on.
+    fn add_reference(&mut self, handle: Handle, address: u64, report: &mut dyn FnMut(Change)) {
+        let mapped = || {
+            let (&start, &bytes) = self.mappings.range(..=address).next_back()?;
+            let mapping = self.objects.get(&(Object::Mapping, start))?;
+            (address - start < bytes).then_some(mapping.owner)
+        };
+        let key = self.handles.get(&handle).copied().or_else(mapped);
+        match key.and_then(|key| self.objects.get_mut(&(Object::Physical, key))) {
+            Some(physical) => {
+                physical.references += 1;
+                self.handles.insert(handle, physical.key);
+            }
+            None => report(Change::Unknown { key: handle.0 }),
+        }
     }
 
     fn new_object(event: &Event, object: Object, key: u64, bytes: u64, owner: u64) -> LiveObject {
@@ -238,7 +247,14 @@ impl LiveTable {
                 }
             }
         }
-        self.insert(Self::new_object(event, object, key, bytes, owner), report);
+        let mut born = Self::new_object(event, object, key, bytes, owner);
+        // A pool may be of another device than the one that is current where it is used.
+        if object == Object::PoolBlock
+            && let Some(pool) = self.objects.get(&(Object::Pool, owner))
+        {
+            born.device = pool.device;
+        }
+        self.insert(born, report);
     }
 
     fn map(
@@ -250,21 +266,18 @@ impl LiveTable {
         report: &mut dyn FnMut(Change),
     ) {
         let physical = self.handles.get(&handle).copied();
+        let owner = physical.unwrap_or(0);
+        let mut mapping = Self::new_object(event, Object::Mapping, address, bytes, owner);
         match physical.and_then(|key| self.objects.get_mut(&(Object::Physical, key))) {
-            Some(physical) => physical.mappings += 1,
+            Some(physical) => {
+                physical.mappings += 1;
+                // A call that maps names no device: the memory is where it was made.
+                mapping.device = physical.device;
+            }
             None => report(Change::Unknown { key: handle.0 }),
         }
         self.mappings.insert(address, bytes);
-        self.insert(
-            Self::new_object(
-                event,
-                Object::Mapping,
-                address,
-                bytes,
-                physical.unwrap_or(0),
-            ),
-            report,
-        );
+        self.insert(mapping, report);
     }
 
     fn unmap(
@@ -569,6 +582,26 @@ mod tests {
     }
 
     #[test]
+    fn a_mapping_is_on_the_device_of_its_memory() {
+        let mut table = LiveTable::default();
+        let mut on = |seq, kind: Kind, device, words| {
+            let device = DeviceOrdinal(device);
+            let event = Event {
+                seq: Seq(seq),
+                kind: kind as u16,
+                device,
+                words,
+                ..Event::default()
+            };
+            table.apply(&event, |_| {});
+        };
+        on(1, Kind::PhysicalCreate, 3, [7, 64, 1, 0]);
+        on(2, Kind::Map, -1, [0x1000, 64, 7, 0]);
+        let mapping = table.get(Object::Mapping, 0x1000).unwrap();
+        assert_eq!(mapping.device, DeviceOrdinal(3));
+    }
+
+    #[test]
     fn one_unmap_covers_several_mappings_and_may_fail() {
         let mut run = Run::default();
         for (handle, at) in [(1, 0x1000), (2, 0x2000), (3, 0x3000)] {
@@ -619,6 +652,43 @@ mod tests {
         assert_eq!(sorted(&run.table), before);
         run.on(1, Kind::PrimaryReset, [0; 4]);
         assert_eq!((run.table.len(), run.bytes(Object::Physical)), (1, 128));
+    }
+
+    #[test]
+    fn a_reference_by_address_is_one_to_memory_that_only_a_mapping_holds() {
+        let mut run = Run::default();
+        run.on(1, Kind::PhysicalCreate, [7, 128, 1, 0]);
+        run.on(1, Kind::Map, [0x1000, 128, 7, 0]);
+        run.on(1, Kind::PhysicalRelease, [7, 0, 0, 0]);
+        run.on(1, Kind::PhysicalRetain, [7, 0x1040, 0, 0]);
+        run.on(1, Kind::Unmap, [0x1000, 128, 0, 0]);
+        assert_eq!(run.bytes(Object::Physical), 128);
+        run.on(1, Kind::PhysicalRelease, [7, 0, 0, 0]);
+        assert!(run.table.is_empty());
+        run.on(1, Kind::PhysicalRetain, [7, 0x1040, 0, 0]);
+        assert_eq!(run.changes, [Change::Unknown { key: 7 }]);
+    }
+
+    #[test]
+    fn a_block_is_on_the_device_of_its_pool() {
+        let mut table = LiveTable::default();
+        for (seq, device, kind, words) in [
+            (1, 3, Kind::PoolCreate, [0x9, 0, 0, 0]),
+            (2, 0, Kind::PoolAlloc, [0x1000, 64, 0x9, 0]),
+            (3, 0, Kind::PoolAlloc, [0x2000, 64, 0, 0]),
+        ] {
+            let event = Event {
+                seq: Seq(seq),
+                device: DeviceOrdinal(device),
+                kind: kind as u16,
+                words,
+                ..Event::default()
+            };
+            table.apply(&event, |_| {});
+        }
+        let device = |key| table.get(Object::PoolBlock, key).map(|block| block.device);
+        assert_eq!(device(0x1000), Some(DeviceOrdinal(3)));
+        assert_eq!(device(0x2000), Some(DeviceOrdinal(0)));
     }
 
     #[test]

@@ -320,9 +320,8 @@ impl History {
 
     /// What is alive now is what is alive at exit: nothing after this counts.
     pub fn freeze(&mut self, time_ns: u64) {
-        if self.now(time_ns).is_some() {
-            self.frozen_ns = Some(time_ns);
-        }
+        self.first_ns.get_or_insert(time_ns);
+        self.frozen_ns.get_or_insert(time_ns);
     }
 
     /// All places that ever made something, with their past.
@@ -371,6 +370,11 @@ impl History {
     /// The time of the first event and of the last that counts.
     pub fn span_ns(&self) -> Option<(u64, u64)> {
         Some((self.first_ns?, self.frozen_ns.unwrap_or(self.last_ns)))
+    }
+
+    /// When anything last happened: a birth, a death, a tick.
+    pub fn active_until_ns(&self) -> u64 {
+        self.last_ns
     }
 
     /// When the live set was frozen, if it was.

@@ -10,6 +10,9 @@ use crate::model::history::Cohort;
 pub(super) const LEAST_STEPS: u32 = 6;
 /// Objects that a growth which has ended must have piled up.
 const LEAST_PILED: u64 = 7;
+/// Objects that a growth which goes on must have piled up: a cache with an entry for each of a few shapes also grows until
+/// the last shape has come.
+const LEAST_ALIVE: u64 = 8;
 /// Steps that a growth which has ended must cover.
 const LEAST_RAMP: u32 = 7;
 /// Bins that a curve is judged by.
@@ -237,16 +240,15 @@ fn growing(window: &[Sample], range: Range, cohorts: &[Cohort]) -> Option<Growth
     let window = since_bottom(window, range)?;
     let bins = Bins::of(&window)?;
     let survivors = bins.survivors(cohorts);
-    let born_since: u64 = cohorts
-        .iter()
-        .filter(|cohort| cohort.step >= bins.from)
-        .map(|cohort| cohort.bytes)
-        .sum();
+    let since = || cohorts.iter().filter(|cohort| cohort.step >= bins.from);
+    let born_since: u64 = since().map(|cohort| cohort.bytes).sum();
+    let alive: u64 = since().map(|cohort| cohort.blocks).sum();
     let grown = bins.grown();
     let holds = bins.nondecreasing() >= MONOTONE
         && bins.rising() >= RISING
         && bins.late_to_early() >= STEADY
         && survivors >= SURVIVED
+        && alive >= LEAST_ALIVE
         && born_since as f64 >= EXPLAINED * grown as f64;
     holds
         .then(|| growth_of(&window, &bins, survivors, false))

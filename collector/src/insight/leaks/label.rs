@@ -2,7 +2,6 @@
 
 use super::report::{HarmlessKind, LeakKind};
 use super::verdict::Finding;
-use crate::insight::clock::ClockKind;
 use crate::insight::size::size;
 use crate::model::definitions::is_cuda_plumbing;
 use crate::model::history::PlaceHistory;
@@ -66,7 +65,7 @@ impl Held {
 
 /// Why a place is believed to leak.
 pub(super) fn why(finding: &Finding, held: &Held) -> String {
-    let (unit, steps) = (unit(finding.clock), finding.steps);
+    let (unit, steps) = (finding.clock.unit(), finding.steps);
     let rate = size(finding.bytes_per_step.round() as u64);
     match finding.kind {
         LeakKind::Unfreed => format!(
@@ -121,7 +120,7 @@ pub(super) fn advice(finding: &Finding, held: &Held, layer: Layer, python: bool)
         ),
         (Layer::TorchBlock, LeakKind::Growing) if python => Some(format!(
             "Look for what keeps the result of this line from one {} to the next: a list, a dict, an attribute, a closure.",
-            unit(finding.clock)
+            finding.clock.unit()
         )),
         _ => None,
     }
@@ -165,11 +164,6 @@ fn blocks_each(per_step: f64) -> String {
     } else {
         format!(" ({whole} blocks)")
     }
-}
-
-/// What one tick is called in a sentence.
-fn unit(clock: ClockKind) -> &'static str {
-    clock.unit()
 }
 
 fn percent(share: f64) -> String {

@@ -148,9 +148,8 @@ fn judge_places<'a>(
         })
         .map(|(id, place, past)| {
             let mut verdict = verdict::judge(history, id, past, place.layer, clock);
-            let matters = matches!(verdict, Verdict::Leak(_)) || past.live_bytes >= NAMED_BYTES;
             // Names are looked up only for what may be shown.
-            let matters = matters || past.max_live_bytes >= NAMED_BYTES;
+            let matters = matches!(verdict, Verdict::Leak(_)) || past.max_live_bytes >= NAMED_BYTES;
             let stack = past.main_stack().unwrap_or(place.stack);
             let frames = if matters {
                 frames(process, stack)

@@ -1,6 +1,7 @@
 //! Leaks on event lists: what each kind of program must be told, and what a healthy one must not.
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::*;
 use crate::model::testing::{
@@ -304,6 +305,42 @@ fn a_list_in_a_program_without_a_clock_grows_by_its_own_repetitions() {
 }
 
 #[test]
+fn a_program_that_takes_its_time_to_end_was_still_growing() {
+    let mut program = Program::new();
+    for _ in 0..20 {
+        program.pause(50);
+        program.block(16 * MIB, "list.py:15 step");
+    }
+    program.push(finalising().after_ms(250));
+    let row = program.row();
+    assert_eq!(row.leaks[0].kind, LeakKind::Growing);
+    assert_eq!(row.leaks[0].bytes_per_step, 16 * MIB);
+}
+
+#[test]
+fn layers_that_are_built_one_by_one_and_then_used_are_no_leak() {
+    // Used without another allocation, and used with allocations that come and go.
+    for busy in [false, true] {
+        let mut program = Program::new();
+        for _ in 0..20 {
+            program.pause(50);
+            program.block(16 * MIB, "model.py:15 build");
+        }
+        for _ in 0..if busy { 8 } else { 0 } {
+            let at = program.block(MIB, "model.py:40 use");
+            program.pause(50);
+            program.free(at);
+        }
+        program.push(finalising().after_ms(if busy { 1 } else { 600 }));
+        assert!(
+            program.row().leaks.is_empty(),
+            "{busy}: {:?}",
+            program.row().leaks
+        );
+    }
+}
+
+#[test]
 fn a_model_moved_in_bursts_is_one_repetition_each() {
     let mut program = Program::new();
     for _ in 0..10 {
@@ -472,6 +509,7 @@ fn the_json_has_the_keys_of_the_contract() {
         "growth_explained",
         "full_in",
         "lost_events",
+        "torch_totals",
         "leaks",
         "not_leaks",
     ];
@@ -508,8 +546,24 @@ fn the_json_has_the_keys_of_the_contract() {
     assert_eq!(row["leaks"][0]["kind"], "growing");
 }
 
+/// So many cases, the same ones each time; others, and as many as one likes, with `PROPTEST_CASES` set.
+fn cases(cases: u32) -> ProptestConfig {
+    let chosen = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    if std::env::var_os("PROPTEST_CASES").is_some() {
+        return chosen;
+    }
+    ProptestConfig {
+        cases,
+        rng_seed: RngSeed::Fixed(1),
+        ..chosen
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn healthy_training_is_never_accused(seed in 0u64..1_000_000, steps in 8u64..120) {
@@ -534,7 +588,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(cases(60))]
 
     #[test]
     fn a_leak_in_training_comes_out_as_it_is(

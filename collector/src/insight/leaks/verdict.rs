@@ -19,8 +19,10 @@ const LEAST_UNFREED: u32 = 4;
 const BURST_FLOOR_NS: u64 = 1_000_000;
 /// What saturates within this part of the run is a queue, a buffer or a warm-up.
 const EARLY: f64 = 0.25;
-/// A place that was silent for longer than this part of the run at its end has stopped.
+/// A place that was silent for longer than this part of the run at its end, while others went on, has stopped.
 const RECENT: f64 = 0.15;
+/// The same where nothing else happened meanwhile either: a program that ends takes its time.
+const QUIET: f64 = 0.3;
 /// Under this part of its most, memory counts as given back.
 const GIVEN_BACK: f64 = 0.5;
 /// What is gone again is only spoken of if it had grown for this part of the run.
@@ -162,8 +164,14 @@ fn by_repetitions(history: &History, past: &PlaceHistory, layer: Layer) -> Verdi
         uses = past.repetitions.births();
     }
     let silent_ns = end_ns.saturating_sub(past.last.time_ns);
-    let patience = (RECENT * run_ns).max(3.0 * past.repetitions.usual_gap_ns() as f64);
-    let still_growing = silent_ns as f64 <= patience;
+    let rhythm_ns = 3.0 * past.repetitions.usual_gap_ns() as f64;
+    let others_went_on_ns = history.active_until_ns().saturating_sub(past.last.time_ns);
+    let share = if others_went_on_ns as f64 <= rhythm_ns {
+        QUIET
+    } else {
+        RECENT
+    };
+    let still_growing = silent_ns as f64 <= (share * run_ns).max(rhythm_ns);
     let finding = |kind, growth: Growth, still_growing, given_back| {
         let from = at(&uses, growth.from);
         let to = at(&uses, growth.to);
