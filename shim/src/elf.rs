@@ -1,7 +1,8 @@
 //! Symbols of objects that are already mapped, read from their dynamic sections.
 //!
-//! The shim exports `dlsym` itself, so it cannot ask the public one; and asking the loader from inside a hook could take
-//! the loader's lock. Walking the mapped objects with `dl_iterate_phdr` and reading their hash tables needs neither.
+//! The shim exports `dlsym` itself, so it cannot ask the public one; and asking the loader from inside a hook could wait for
+//! the lock that `dlopen` holds while it runs constructors. `dl_iterate_phdr` takes another one, which is held only while the
+//! list of objects changes; and reading hash tables needs none.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::size_of;

@@ -12,10 +12,6 @@ pub(crate) enum Reason {
     NoMemory = 2,
     /// A helper thread could not be started.
     NoThread = 3,
-    /// The user asked for it (`GPUMEM_MODE=off`).
-    Off = 4,
-    /// The real `dlsym` could not be found.
-    NoLoader = 5,
 }
 
 impl Reason {
@@ -26,10 +22,6 @@ impl Reason {
             Self::NoMemory => "gpumem stopped recording in this process: no memory for its buffers",
             Self::NoThread => {
                 "gpumem stopped recording in this process: no thread could be started"
-            }
-            Self::Off => "gpumem records nothing in this process: GPUMEM_MODE is off",
-            Self::NoLoader => {
-                "gpumem records nothing in this process: the real dlsym could not be found"
             }
         }
     }
@@ -56,8 +48,6 @@ pub(crate) fn reason() -> Option<Reason> {
         1 => Some(Reason::Panic),
         2 => Some(Reason::NoMemory),
         3 => Some(Reason::NoThread),
-        4 => Some(Reason::Off),
-        5 => Some(Reason::NoLoader),
         _ => None,
     }
 }

@@ -12,7 +12,7 @@ use crate::config;
 use crate::fuse::{self, Reason};
 use crate::guard::Watch;
 use crate::intercept::context;
-use crate::record::ring::Rings;
+use crate::record::ring::{LOST, Rings};
 use crate::record::{self, Draft, clock, order, thread};
 use crate::ship::{drainer, writer};
 
@@ -57,7 +57,7 @@ pub(crate) fn notice_fork() {
 
 #[cold]
 fn become_new_process() {
-    // The child of a fork has one thread, and this is it.
+    // Only stores: a child of a program with threads may do no more.
     Rings::forget();
     order::restart();
     thread::restart();
@@ -97,8 +97,13 @@ fn wake_slowly() -> bool {
             // SAFETY: a system call without arguments.
             unsafe { libc::sched_yield() };
         }
+        if !awake() {
+            LOST.count(false);
+        }
         return awake();
     }
+    // First of all: a child that is forked from here on must learn that it is one.
+    register_handlers();
     clock::choose();
     crate::stack::set_full_native(config::full_native());
     if !make_fork_page() || !Rings::create() {
@@ -109,7 +114,6 @@ fn wake_slowly() -> bool {
         fuse::blow(Reason::NoThread);
         return false;
     }
-    register_handlers();
     STATE.store(AWAKE, Ordering::Release);
     true
 }
@@ -166,9 +170,11 @@ fn register_handlers() {
     }
 }
 
-/// A child must not keep its parent's connection open: the collector takes its end for the parent's.
+/// A child must not keep its parent's connection open: the collector takes its end for the parent's. Nor may it go on where the
+/// parent was; here it has one thread for certain. (After a raw clone this does not run, and the page tells.)
 unsafe extern "C" fn in_child() {
     writer::close_in_child();
+    become_new_process();
 }
 
 unsafe extern "C" fn at_exit(_: *mut libc::c_void) {

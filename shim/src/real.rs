@@ -2,7 +2,7 @@
 
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr::{NonNull, null_mut};
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use libloading::os::unix::Library;
 use once_cell::race::OnceNonZeroUsize;
@@ -107,14 +107,25 @@ impl FoundOnce {
 /// The real `dlclose`.
 pub(crate) fn dlclose() -> Option<Dlclose> {
     static KNOWN: FoundOnce = FoundOnce::new();
-    let address = NonNull::new(KNOWN.get(|| loader_function(c"dlclose")))?;
+    let find = || {
+        // SAFETY: the real dlsym; RTLD_NEXT is judged by our own return address: what is behind us.
+        let next = dlsym()
+            .and_then(|dlsym| NonNull::new(unsafe { dlsym(libc::RTLD_NEXT, c"dlclose".as_ptr()) }));
+        next.or_else(|| loader_function(c"dlclose"))
+    };
+    let address = NonNull::new(KNOWN.get(find))?;
     // SAFETY: the address of a function of this type, found by its name.
     Some(unsafe { core::mem::transmute::<*mut c_void, Dlclose>(address.as_ptr()) })
 }
 
-/// Keeps the driver mapped for the rest of the process, whatever the program closes: we hold addresses of its functions.
-/// Called from a helper thread, since it takes the loader's lock.
+/// Keeps the driver, once it is known, mapped for the rest of the process, whatever the program closes: we hold addresses of
+/// its functions. Called where the loader's lock is taken anyway: before a `dlclose` of the program's.
 pub(crate) fn pin_driver() {
+    /// Relaxed: at worst it is pinned twice.
+    static PINNED: AtomicBool = AtomicBool::new(false);
+    if DRIVER_END.load(Ordering::Acquire) == 0 || PINNED.swap(true, Ordering::Relaxed) {
+        return;
+    }
     let flags = libc::RTLD_NOLOAD | libc::RTLD_LAZY;
     // SAFETY: opens nothing that is not mapped already, so no constructor runs.
     if let Ok(driver) = unsafe { Library::open(Some(DRIVER_FILE), flags) } {

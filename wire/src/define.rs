@@ -319,15 +319,20 @@ pub fn read_all(mut payload: &[u8]) -> impl Iterator<Item = Result<Definition, W
                 return Some(Err(WireError::Truncated { have, need: 4 }));
             }
         };
-        let Some((body, rest)) = rest
-            .split_at_checked(length)
-            .filter(|_| length <= limits::DEFINITION_BYTES)
-        else {
+        let Some((body, rest)) = rest.split_at_checked(length) else {
             let have = rest.len();
             payload = &[];
             return Some(Err(WireError::Truncated { have, need: length }));
         };
         payload = rest;
+        if length > limits::DEFINITION_BYTES {
+            let (got, limit) = (length as u64, limits::DEFINITION_BYTES as u64);
+            return Some(Err(WireError::TooLarge {
+                what: "a definition",
+                got,
+                limit,
+            }));
+        }
         Some(codec::decode(body))
     })
 }
@@ -387,6 +392,25 @@ mod tests {
             })
         );
         assert_eq!(read.len(), 2);
+    }
+
+    #[test]
+    fn a_record_past_the_limit_does_not_hide_the_next() {
+        let length = limits::DEFINITION_BYTES + 1;
+        let mut payload = (length as u32).to_le_bytes().to_vec();
+        payload.resize(4 + length, 0);
+        let next = Definition::<String>::Notice {
+            text: "fine".into(),
+        };
+        next.append_to(&mut payload).unwrap();
+        let read: Vec<_> = read_all(&payload).collect();
+        assert!(matches!(read[0], Err(WireError::TooLarge { .. })));
+        assert_eq!(
+            read[1..],
+            [Ok(Definition::Notice {
+                text: "fine".into()
+            })]
+        );
     }
 
     #[test]

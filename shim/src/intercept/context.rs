@@ -164,6 +164,11 @@ fn format_uuid<'a>(uuid: &[u8; 16], text: &'a mut [u8; 40]) -> &'a str {
 }
 
 fn ordinal(device: CUdevice) -> DeviceOrdinal {
+    i16::try_from(device).map_or(DeviceOrdinal::UNKNOWN, DeviceOrdinal)
+}
+
+/// The ordinal of a device that a call just succeeded on: it may be asked about.
+fn described(device: CUdevice) -> DeviceOrdinal {
     let ordinal = i16::try_from(device).map_or(DeviceOrdinal::UNKNOWN, DeviceOrdinal);
     describe(ordinal);
     ordinal
@@ -180,7 +185,11 @@ unsafe fn created(
         let Some(context) = (unsafe { read_out(context) }) else {
             return;
         };
-        call.with_stack(kind, ordinal(device), [context as u64, flags.into(), 0, 0]);
+        call.with_stack(
+            kind,
+            described(device),
+            [context as u64, flags.into(), 0, 0],
+        );
     };
     // SAFETY: the real call with the program's own arguments.
     unsafe { creating(row, real, born) }

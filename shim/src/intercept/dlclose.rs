@@ -13,6 +13,7 @@ pub(crate) unsafe extern "C-unwind" fn dlclose(handle: *mut c_void) -> c_int {
     let Some(real) = real::dlclose() else {
         return -1;
     };
+    real::pin_driver();
     // SAFETY: the program's own handle.
     let status = unsafe { real(handle) };
     stack::bump_epoch();

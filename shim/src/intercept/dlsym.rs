@@ -35,7 +35,10 @@ macro_rules! stub {
             core::arch::naked_asm!(
                 "test rsi, rsi",
                 "jz 2f",
-                "cmp word ptr [rsi], 0x7563", // "cu"
+                // "c", then "u", and not as one word: an empty name may end where its page does.
+                "cmp byte ptr [rsi], 0x63",
+                "jne 2f",
+                "cmp byte ptr [rsi + 1], 0x75",
                 "je 3f",
                 "2:",
                 "mov rax, qword ptr [rip + {real}]",

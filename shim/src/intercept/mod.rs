@@ -34,7 +34,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Records an event with the caller's stack.
+    /// Records a birth with the caller's stack. The first one wakes the process.
     pub(crate) fn with_stack(
         &self,
         kind: Kind,
@@ -42,6 +42,14 @@ impl Call<'_> {
         words: [u64; 4],
     ) -> Option<Seq> {
         if !process::wake() {
+            return None;
+        }
+        self.told_with_stack(kind, device, words)
+    }
+
+    /// Records something that is no birth, with the caller's stack.
+    fn told_with_stack(&self, kind: Kind, device: DeviceOrdinal, words: [u64; 4]) -> Option<Seq> {
+        if !process::awake() {
             return None;
         }
         process::notice_finalising(self.watch);
@@ -59,11 +67,23 @@ impl Call<'_> {
         device: DeviceOrdinal,
         words: [u64; 4],
     ) -> Option<Seq> {
-        if !process::wake() {
+        if !process::awake() {
             return None;
         }
         process::notice_finalising(self.watch);
         self.push(kind, device, StackId::NONE, words)
+    }
+
+    /// Takes back what event `begun` announced. Nothing comes between the two.
+    fn undone(&self, begun: Seq, status: u32) {
+        if process::awake() {
+            self.push(
+                Kind::Undone,
+                DeviceOrdinal::UNKNOWN,
+                StackId::NONE,
+                [begun.0, status.into(), 0, 0],
+            );
+        }
     }
 
     fn push(
@@ -135,7 +155,7 @@ pub(crate) unsafe fn allocating(
         } else {
             let device = context::current_device();
             let words = [bytes as u64, status.into(), object as u64, 0];
-            call.with_stack(Kind::AllocFailed, device, words);
+            call.told_with_stack(Kind::AllocFailed, device, words);
         }
     });
     status
@@ -159,15 +179,9 @@ pub(crate) unsafe fn destroying(
     let begun = watch.own(|| begin(&call)).flatten();
     let status = real();
     if status != SUCCESS
-        && let Some(Seq(begun)) = begun
+        && let Some(begun) = begun
     {
-        watch.own(|| {
-            call.without_stack(
-                Kind::Undone,
-                DeviceOrdinal::UNKNOWN,
-                [begun, status.into(), 0, 0],
-            )
-        });
+        watch.own(|| call.undone(begun, status));
     }
     status
 }

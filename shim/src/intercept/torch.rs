@@ -100,11 +100,13 @@ fn block(address: *mut c_void, size: i64, allocated: u64, reserved: u64, device:
     };
     let Some(watch) = Watch::enter() else { return };
     watch.own(|| {
-        if !process::wake() {
+        // A block that is taken back does not wake a process: a forked child drops its parent's tensors.
+        let is_birth = size > 0;
+        if !(process::awake() || is_birth && process::wake()) {
             return;
         }
         process::notice_finalising(&watch);
-        let (kind, stack) = if size > 0 {
+        let (kind, stack) = if is_birth {
             (Kind::BlockAlloc, stack_of(stack::Want::Full))
         } else {
             (Kind::BlockFree, StackId::NONE)
@@ -120,7 +122,7 @@ fn out_of_memory(size: i64, allocated: u64, reserved: u64, device: u16) {
     };
     let Some(watch) = Watch::enter() else { return };
     watch.own(|| {
-        if process::wake() {
+        if process::awake() {
             let words = [size.unsigned_abs(), allocated, reserved, 0];
             let stack = stack_of(stack::Want::Full);
             record::event(

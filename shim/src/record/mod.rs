@@ -48,7 +48,6 @@ pub(crate) fn event(_watch: &Watch, draft: Draft) -> Option<Seq> {
     if !process::awake() {
         return None;
     }
-    let ring = thread::ring()?;
     // A free that is lost makes the live map wrong for ever, an allocation that is lost only hides itself: what can destroy
     // may use the reserve of chunks.
     let urgent = matches!(
@@ -66,6 +65,10 @@ pub(crate) fn event(_watch: &Watch, draft: Draft) -> Option<Seq> {
             | Kind::Finalising
             | Kind::ExitHandler
     );
+    let Some(ring) = thread::ring() else {
+        ring::LOST.count(urgent);
+        return None;
+    };
     ring.push(urgent, |seq, thread: ThreadId| Event {
         seq,
         time: clock::now(),

@@ -19,8 +19,8 @@ use crate::ship::drainer;
 
 /// Threads that record at the same time.
 const RINGS: usize = 2048;
-/// Chunks in the pool: 64 MiB.
-const CHUNKS: usize = 1024;
+/// Chunks in the pool: one for each ring, and 64 MiB for those that need more.
+const CHUNKS: usize = RINGS + 1024;
 const CHUNK_BYTES: usize = 64 << 10;
 /// Events in a chunk; its first 64 bytes are its header.
 const CHUNK_EVENTS: u32 = (CHUNK_BYTES / size_of::<Event>() - 1) as u32;
@@ -35,6 +35,14 @@ pub(crate) struct Lost {
     pub(crate) others: AtomicU64,
     /// Events that destroy: with one of these the live map is inexact.
     pub(crate) urgent: AtomicU64,
+}
+
+impl Lost {
+    /// Counts one.
+    pub(crate) fn count(&self, urgent: bool) {
+        let counter = if urgent { &self.urgent } else { &self.others };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Relaxed throughout: these are counters.
@@ -158,9 +166,15 @@ impl Rings {
         self.chunks.get((index_plus_one as usize).wrapping_sub(1))
     }
 
-    /// Takes a chunk from the pool.
-    fn acquire(&self, urgent: bool) -> Option<u32> {
-        let keep = if urgent { 0 } else { RESERVE };
+    /// Takes a chunk from the pool. A ring's first one is always there; further ones are, while a first one for each ring that
+    /// is yet to come remains, and the reserve.
+    fn acquire(&self, urgent: bool, is_first: bool) -> Option<u32> {
+        let rings_to_come = (RINGS as u32).saturating_sub(self.used.load(Ordering::Relaxed));
+        let keep = match (is_first, urgent) {
+            (true, _) => 0,
+            (false, true) => rings_to_come,
+            (false, false) => rings_to_come + RESERVE,
+        };
         self.free_count
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
                 (count > keep).then(|| count - 1)
@@ -272,8 +286,7 @@ impl Ring {
             at = 0;
         }
         let Some(chunk) = chunk else {
-            let counter = if urgent { &LOST.urgent } else { &LOST.others };
-            counter.fetch_add(1, Ordering::Relaxed);
+            LOST.count(urgent);
             return None;
         };
         let slot = chunk.events.get(at as usize)?;
@@ -293,7 +306,8 @@ impl Ring {
     /// Hangs a further chunk to the chain.
     #[cold]
     fn extend<'a>(&self, rings: &'a Rings, urgent: bool) -> Option<&'a Chunk> {
-        let index = match rings.acquire(urgent) {
+        let is_first = self.write_chunk.get() == 0;
+        let index = match rings.acquire(urgent, is_first) {
             Some(index) => index,
             None => Self::wait_for_chunk(rings, urgent)?,
         };
@@ -312,7 +326,7 @@ impl Ring {
         while !OVERRUN.load(Ordering::Relaxed) {
             // SAFETY: a system call without arguments.
             unsafe { libc::sched_yield() };
-            if let Some(index) = rings.acquire(urgent) {
+            if let Some(index) = rings.acquire(urgent, false) {
                 return Some(index);
             }
             if crate::record::clock::anchor()
@@ -323,7 +337,7 @@ impl Ring {
                 OVERRUN.store(true, Ordering::Relaxed);
             }
         }
-        rings.acquire(urgent)
+        rings.acquire(urgent, false)
     }
 
     /// The consumer's chunk: where it stands, or the first of the chain.
@@ -471,7 +485,10 @@ mod tests {
         {
             kept += 1;
         }
-        assert!(kept >= u64::from(CHUNK_EVENTS) * (CHUNKS as u64 - u64::from(RESERVE) - 8));
+        assert!(
+            kept >= u64::from(CHUNK_EVENTS)
+                * (CHUNKS as u64 - RINGS as u64 - u64::from(RESERVE) - 8)
+        );
         assert_eq!(LOST.others.load(Ordering::Relaxed), lost + 1);
         assert!(
             alive

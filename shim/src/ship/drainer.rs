@@ -11,8 +11,8 @@ use gpumem_wire::define::{Definition, PythonStatus};
 use crate::fuse::{self, Reason};
 use crate::record::clock;
 use crate::record::ring::{LOST, Rings};
-use crate::ship::writer::{self, Batch};
-use crate::{real, stack};
+use crate::ship::writer::{self, Batch, Lost};
+use crate::stack;
 
 /// Batches that wait for the writer.
 const CHANNEL: usize = 32;
@@ -22,8 +22,8 @@ const BATCH_EVENTS: u64 = 16 << 10;
 const NAP_NS: i64 = 100_000_000;
 /// How long it waits when the writer is behind.
 const BACK_OFF_NS: i64 = 1_000_000;
-/// Every how many naps it looks for threads that are gone.
-const REAP_EVERY: u32 = 10;
+/// How often it looks for threads that are gone.
+const REAP_EVERY_NS: u64 = 100_000_000;
 /// A flush gives up after this long without progress, and after this long in all.
 const FLUSH_IDLE_NS: u64 = 100_000_000;
 const FLUSH_TOTAL_NS: u64 = 3_000_000_000;
@@ -130,7 +130,6 @@ pub(crate) fn flush(goodbye: bool) {
 
 extern "C" fn main(_: *mut c_void) -> *mut c_void {
     let run = || {
-        real::pin_driver();
         let (sender, receiver) = bounded(CHANNEL);
         if writer::start(receiver) {
             Drainer::new(sender).run();
@@ -150,7 +149,7 @@ struct Drainer {
     python: PythonStatus,
     flushed: u32,
     fuse_told: bool,
-    naps: u32,
+    reaped_ns: u64,
 }
 
 impl Drainer {
@@ -162,12 +161,13 @@ impl Drainer {
             python: PythonStatus::Absent,
             flushed: 0,
             fuse_told: false,
-            naps: 0,
+            reaped_ns: 0,
         }
     }
 
     fn run(&mut self) {
         while let Some(rings) = Rings::get() {
+            self.reap(rings);
             let flush = FLUSH_ASKED.load(Ordering::SeqCst);
             if self.sender.is_full() {
                 futex_wait(&NAP, RUNNING, BACK_OFF_NS);
@@ -189,7 +189,7 @@ impl Drainer {
                 let mut batch = Batch {
                     flush: Some(flush),
                     goodbye,
-                    lost_events: lost(),
+                    lost: lost(),
                     ..Batch::default()
                 };
                 if goodbye {
@@ -200,7 +200,7 @@ impl Drainer {
                 }
                 continue;
             }
-            self.sleep(rings);
+            nap(NAP_NS, self.flushed);
         }
     }
 
@@ -226,7 +226,7 @@ impl Drainer {
         // After the events: each id was published before the event that uses it, so its definition is here.
         self.definitions.read(&mut batch.definitions, usize::MAX);
         self.note_changes(&mut batch.definitions);
-        batch.lost_events = lost();
+        batch.lost = lost();
         batch
     }
 
@@ -245,17 +245,19 @@ impl Drainer {
         }
     }
 
-    fn sleep(&mut self, rings: &Rings) {
-        self.naps = self.naps.wrapping_add(1);
-        if self.naps.is_multiple_of(REAP_EVERY) {
-            // SAFETY: system calls on our own process; signal 0 only asks whether the thread is there.
-            let is_alive = |tid: u32| unsafe {
-                libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) == 0
-                    || *libc::__errno_location() != libc::ESRCH
-            };
-            rings.reap(is_alive);
+    /// Takes the rings of threads that are gone back, now and then.
+    fn reap(&mut self, rings: &Rings) {
+        let now = clock::anchor().monotonic_ns;
+        if now.wrapping_sub(self.reaped_ns) < REAP_EVERY_NS {
+            return;
         }
-        nap(NAP_NS, self.flushed);
+        self.reaped_ns = now;
+        // SAFETY: system calls on our own process; signal 0 only asks whether the thread is there.
+        let is_alive = |tid: u32| unsafe {
+            libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) == 0
+                || *libc::__errno_location() != libc::ESRCH
+        };
+        rings.reap(is_alive);
     }
 }
 
@@ -276,8 +278,11 @@ fn note_stacks(out: &mut Vec<u8>) {
     }
 }
 
-fn lost() -> u64 {
-    LOST.others.load(Ordering::Relaxed) + LOST.urgent.load(Ordering::Relaxed)
+fn lost() -> Lost {
+    Lost {
+        others: LOST.others.load(Ordering::Relaxed),
+        urgent: LOST.urgent.load(Ordering::Relaxed),
+    }
 }
 
 /// Sleeps until woken or for so long, unless a flush was asked for meanwhile.

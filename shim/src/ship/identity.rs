@@ -84,7 +84,7 @@ pub(crate) fn process() -> ProcessDefinition {
         // SAFETY: a system call without arguments.
         uid: unsafe { libc::getuid() },
         executable: link("/proc/self/exe"),
-        command: masked(arguments.take(limits::COMMAND_ARGUMENTS)),
+        command: masked(bounded(arguments)),
         directory: link("/proc/self/cwd"),
         environment: VARIABLES
             .iter()
@@ -93,6 +93,19 @@ pub(crate) fn process() -> ProcessDefinition {
         started_ns: anchor.realtime_ns,
         shim_version: env!("CARGO_PKG_VERSION").to_owned(),
     }
+}
+
+/// A command line may be megabytes long; a definition may not.
+const COMMAND_BYTES: usize = 64 << 10;
+
+/// The first arguments, as many as fit.
+fn bounded(arguments: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
+    arguments
+        .take(limits::COMMAND_ARGUMENTS)
+        .scan(COMMAND_BYTES, |room, argument| {
+            *room = room.checked_sub(argument.len())?;
+            Some(argument)
+        })
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -180,6 +193,12 @@ mod tests {
                 "--next"
             ]
         );
+    }
+
+    #[test]
+    fn a_huge_command_line_is_cut() {
+        let kept: Vec<String> = bounded((0..250).map(|_| "x".repeat(1200))).collect();
+        assert_eq!(kept.len(), COMMAND_BYTES / 1200);
     }
 
     #[test]

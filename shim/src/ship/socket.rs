@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::mem::size_of;
+use std::mem::{ManuallyDrop, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
@@ -54,7 +54,7 @@ pub(crate) fn connect(path: &Path) -> io::Result<Guarded> {
 
 /// A descriptor of ours in a process that may close or reuse any number: before each write it is checked to be still ours.
 pub(crate) struct Guarded {
-    fd: OwnedFd,
+    fd: ManuallyDrop<OwnedFd>,
     device: u64,
     inode: u64,
 }
@@ -70,12 +70,21 @@ impl Guarded {
         });
         let fd = high.unwrap_or(fd);
         let (device, inode) = identity(fd.as_raw_fd()).ok_or_else(io::Error::last_os_error)?;
-        Ok(Self { fd, device, inode })
+        Ok(Self {
+            fd: ManuallyDrop::new(fd),
+            device,
+            inode,
+        })
     }
 
     /// The descriptor's number.
     pub(crate) fn number(&self) -> RawFd {
         self.fd.as_raw_fd()
+    }
+
+    /// What the descriptor stands for: device and inode.
+    pub(crate) fn identity(&self) -> (u64, u64) {
+        (self.device, self.inode)
     }
 
     /// Whether the number still means what we opened.
@@ -125,21 +134,16 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        if !self.is_ours() {
-            // The number is somebody else's now: closing it would harm the program.
-            // SAFETY: replaces the owner by a harmless duplicate; if even that fails, the number is forgotten.
-            let spare = unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, 3) };
-            if spare >= 0 {
-                // SAFETY: a fresh descriptor.
-                core::mem::forget(core::mem::replace(&mut self.fd, unsafe {
-                    OwnedFd::from_raw_fd(spare)
-                }));
-            }
+        // A number that is somebody else's by now must not be closed: that would harm the program.
+        if self.is_ours() {
+            // SAFETY: dropped once, here, and not used afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.fd) };
         }
     }
 }
 
-fn identity(fd: RawFd) -> Option<(u64, u64)> {
+/// Which file a descriptor stands for. Async-signal-safe.
+pub(crate) fn identity(fd: RawFd) -> Option<(u64, u64)> {
     // SAFETY: the structure is ours; any number may be asked.
     unsafe {
         let mut found: libc::stat = core::mem::zeroed();

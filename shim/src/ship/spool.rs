@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -103,6 +104,9 @@ fn create(path: &Path) -> io::Result<Guarded> {
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
         .open(path)?;
+    // Tells readers that the file is still being written. On the open file, so it goes with the process, however that ends.
+    // SAFETY: a system call on a descriptor that we own; it does not wait.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
     Guarded::new(file.into())
 }
 

@@ -2,9 +2,10 @@
 //! waits for it.
 
 use core::ffi::c_void;
+use core::fmt;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicI32, Ordering};
-use std::io;
+use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crossbeam_channel::Receiver;
@@ -25,6 +26,15 @@ use crate::stack;
 /// Payload bytes of a chunk of definitions, about.
 const DEFINITIONS_BYTES: usize = 1 << 20;
 
+/// Counts of events that were given up.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Lost {
+    /// Events that create or tell.
+    pub(crate) others: u64,
+    /// Events that destroy.
+    pub(crate) urgent: u64,
+}
+
 /// What the drainer hands over.
 #[derive(Default)]
 pub(crate) struct Batch {
@@ -35,7 +45,7 @@ pub(crate) struct Batch {
     /// Events, in order.
     pub(crate) events: Vec<Event>,
     /// Events lost so far.
-    pub(crate) lost_events: u64,
+    pub(crate) lost: Lost,
     /// A flush that ends here.
     pub(crate) flush: Option<u32>,
     /// Whether the process says goodbye.
@@ -44,6 +54,13 @@ pub(crate) struct Batch {
 
 /// The connection's descriptor, for a forked child to close; -1 while there is none. Relaxed: a fork copies what is there.
 static CONNECTION: AtomicI32 = AtomicI32::new(-1);
+/// Which file that descriptor stands for: the program may have given its number to another.
+static CONNECTION_FILE: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// One line on stderr, if there is one: the program may have closed it.
+fn say(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
 
 /// Starts the writer thread.
 pub(crate) fn start(receiver: Receiver<Batch>) -> bool {
@@ -59,7 +76,12 @@ pub(crate) fn start(receiver: Receiver<Batch>) -> bool {
 /// Closes the parent's connection in a forked child. Async-signal-safe.
 pub(crate) fn close_in_child() {
     let fd = CONNECTION.swap(-1, Ordering::Relaxed);
-    if fd >= 0 {
+    let [device, inode] = [0, 1].map(|at: usize| {
+        CONNECTION_FILE
+            .get(at)
+            .map_or(0, |word| word.load(Ordering::Relaxed))
+    });
+    if fd >= 0 && socket::identity(fd) == Some((device, inode)) {
         // SAFETY: the child's copy of our own descriptor.
         unsafe { libc::close(fd) };
     }
@@ -88,7 +110,7 @@ enum Sink {
 struct Writer {
     process: ProcessDefinition,
     sink: Sink,
-    lost_told: u64,
+    lost_told: Lost,
     /// Events that did not fit the spool file.
     unwritten_events: u64,
 }
@@ -99,11 +121,15 @@ impl Writer {
         let mut writer = Self {
             process,
             sink: Sink::Nowhere,
-            lost_told: 0,
+            lost_told: Lost::default(),
             unwritten_events: 0,
         };
         let sockets = places::sockets(|name| std::env::var(name).ok(), writer.process.uid);
         if let Some(connection) = sockets.iter().find_map(|path| socket::connect(path).ok()) {
+            let (device, inode) = connection.identity();
+            for (word, value) in CONNECTION_FILE.iter().zip([device, inode]) {
+                word.store(value, Ordering::Relaxed);
+            }
             CONNECTION.store(connection.number(), Ordering::Relaxed);
             writer.sink = Sink::Collector(connection);
         } else {
@@ -117,9 +143,9 @@ impl Writer {
         self.sink = match Spool::create(&self.process) {
             Ok(spool) => Sink::Spool(spool),
             Err(error) => {
-                eprintln!(
+                say(format_args!(
                     "gpumem: no collector listens and no spool file could be made ({error}); set GPUMEM_DIR to a folder of yours"
-                );
+                ));
                 Sink::Nowhere
             }
         };
@@ -151,9 +177,13 @@ impl Writer {
             for events in batch.events.chunks(limits::CHUNK_EVENTS) {
                 self.events(batch.anchor, events);
             }
-            self.lost(batch.anchor, batch.lost_events + self.unwritten_events);
+            let lost = Lost {
+                others: batch.lost.others + self.unwritten_events,
+                ..batch.lost
+            };
+            self.lost(batch.anchor, lost);
             if batch.goodbye {
-                self.goodbye(batch.lost_events + self.unwritten_events);
+                self.goodbye(lost.others + lost.urgent);
             }
             match batch.flush {
                 Some(flush) => drainer::flushed(flush),
@@ -193,17 +223,18 @@ impl Writer {
     }
 
     /// Tells of events that the hooks had to give up.
-    fn lost(&mut self, anchor: Anchor, lost: u64) {
+    fn lost(&mut self, anchor: Anchor, lost: Lost) {
         if lost == self.lost_told {
             return;
         }
-        let more = lost - self.lost_told;
+        let allocations = lost.others.saturating_sub(self.lost_told.others);
+        let frees = lost.urgent.saturating_sub(self.lost_told.urgent);
         self.lost_told = lost;
         let gap = Event {
             seq: Seq(0),
             time: anchor.ticks,
             kind: gpumem_wire::Kind::Gap as u16,
-            words: [more, 0, 0, 0],
+            words: [allocations, frees, 0, 0],
             ..Event::default()
         };
         let payload = columns::encode(anchor, &[gap]);
@@ -242,9 +273,9 @@ impl Writer {
                 self.collector_is_gone(&bytes, events)
             }
             Err(error) => {
-                eprintln!(
+                say(format_args!(
                     "gpumem: the spool file could not be written ({error}); recording ends here"
-                );
+                ));
                 self.sink = Sink::Nowhere;
                 self.unwritten_events += events;
             }
@@ -273,7 +304,9 @@ impl Writer {
         let _ = Definition::<String>::Notice { text }.append_to(&mut definitions);
         self.introduce(&definitions);
         if let Err(error) = self.write_bytes(unsent, events) {
-            eprintln!("gpumem: the spool file could not be written ({error}); recording ends here");
+            say(format_args!(
+                "gpumem: the spool file could not be written ({error}); recording ends here"
+            ));
             self.sink = Sink::Nowhere;
         }
     }

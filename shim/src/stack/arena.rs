@@ -28,16 +28,6 @@ pub(crate) fn append(record: &[u8]) -> bool {
     ARENA.append(record)
 }
 
-/// Makes the arena live in memory of the caller's choice, such as a shared mapping that outlives the process. Must come
-/// before the first definition; false if that is already there.
-///
-/// # Safety
-/// `[start, start + length_bytes)` must be zeroed, writable, aligned to 8 and mapped for the rest of the process's life.
-#[allow(dead_code, reason = "for a process whose arena is to survive it")]
-pub(crate) unsafe fn use_region(start: *mut u8, length_bytes: usize) -> bool {
-    ARENA.adopt(start, length_bytes)
-}
-
 /// Reads definitions in the order in which they were claimed, each exactly once.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
@@ -123,8 +113,17 @@ impl Arena {
         Some(unsafe { &*start.add(at).cast::<AtomicU64>() })
     }
 
+    /// Where the bytes of the record at `at` begin, if its header does lie in the arena. Taken from the region's own pointer:
+    /// that of the header's reference reaches no further than the header.
+    fn bytes(&self, at: usize) -> Option<*mut u8> {
+        self.header(at)?;
+        let start = self.start.load(Ordering::Acquire);
+        // SAFETY: the header lies in the region, so the address after it does or is the region's end.
+        Some(unsafe { start.add(at + HEADER_BYTES) })
+    }
+
     fn record(&self, at: usize) -> Record<'_> {
-        let Some(header) = self.header(at) else {
+        let (Some(header), Some(bytes)) = (self.header(at), self.bytes(at)) else {
             return Record::None;
         };
         // Acquire pairs with the commit's release: the bytes are there.
@@ -135,11 +134,8 @@ impl Arena {
         } else if value & COMMITTED == 0 {
             Record::Reserved(length)
         } else {
-            let bytes = core::ptr::from_ref(header).cast::<u8>();
             // SAFETY: a committed record's bytes follow its header, were bounded when it was reserved, and never change.
-            Record::Committed(unsafe {
-                core::slice::from_raw_parts(bytes.add(HEADER_BYTES), length)
-            })
+            Record::Committed(unsafe { core::slice::from_raw_parts(bytes.cast_const(), length) })
         }
     }
 
@@ -169,11 +165,11 @@ impl Arena {
         };
         self.end
             .fetch_max(at + space(record.len()), Ordering::Relaxed);
-        let bytes = core::ptr::from_ref(header).cast::<u8>().cast_mut();
-        // SAFETY: the exchange gave this place to this thread alone; it fits by the check in the loop.
-        unsafe {
-            core::ptr::copy_nonoverlapping(record.as_ptr(), bytes.add(HEADER_BYTES), record.len())
+        let Some(bytes) = self.bytes(at) else {
+            return false;
         };
+        // SAFETY: the exchange gave this place to this thread alone; it fits by the check in the loop.
+        unsafe { core::ptr::copy_nonoverlapping(record.as_ptr(), bytes, record.len()) };
         // Release: whoever sees the commit sees the bytes.
         header.store(record.len() as u64 | COMMITTED, Ordering::Release);
         true
