@@ -31,26 +31,10 @@ fn session_of(source: Option<&str>) -> Result<Session> {
     }
 }
 
-/// The newest recording of a process.
+/// The last recording of a process.
 fn of_process(pid: u32, places: &[PathBuf]) -> Result<Session> {
-    for place in places {
-        let folder = Source::Directory(place.clone());
-        // A folder that is missing, or holds nothing that can be read, holds no recording of it.
-        let Ok(mut session) = session::open(&folder) else {
-            continue;
-        };
-        let newest = session
-            .processes
-            .iter()
-            .filter(|process| process.definition().pid == pid)
-            .map(|process| process.definition().started_ns)
-            .max();
-        if let Some(newest) = newest {
-            session.processes.retain(|process| {
-                process.definition().pid == pid && process.definition().started_ns == newest
-            });
-            return Ok(session);
-        }
+    if let Some(session) = session::of_process(pid, places)? {
+        return Ok(session);
     }
     let looked: Vec<String> = places
         .iter()

@@ -51,8 +51,8 @@ static void *cuda_symbol(const char *name) {
         }                                                                                    \
     } while (0)
 
-// Opens the driver and makes the first device's context current.
-static inline void cuda_start(void) {
+// Opens the driver and finds its functions.
+static inline void cuda_find(void) {
     cuda = dlopen("libcuda.so.1", RTLD_NOW);
     if (!cuda) {
         fprintf(stderr, "%s\n", dlerror());
@@ -60,6 +60,11 @@ static inline void cuda_start(void) {
     }
 #define CUDA_FIND(name, arguments) name = (int(*) arguments)cuda_symbol(#name);
     CUDA_FUNCTIONS(CUDA_FIND)
+}
+
+// And makes the first device's context current.
+static inline void cuda_start(void) {
+    cuda_find();
     void *context = NULL;
     OK(cuInit(0));
     OK(cuDevicePrimaryCtxRetain(&context, 0));

@@ -1,5 +1,6 @@
 // Says what a process is: its threads, its open files, its sockets; then makes look-ups that have nothing to do with CUDA, and
-// with an argument those that have: it opens the driver, starts it, and looks functions up, but makes no context.
+// with an argument those that have: it opens the driver, starts it, and looks functions up, but makes no context. With the
+// argument "frees" it also gives back what it never had, and fails to allocate.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -31,6 +32,16 @@ static void say_what_i_am(void) {
     printf("signal handlers %d\n", handled);
 }
 
+static void calls_in_vain(void *cuda) {
+    uint64_t address = 0;
+    int (*allocate)(uint64_t *, size_t) = (int (*)(uint64_t *, size_t))dlsym(cuda, "cuMemAlloc_v2");
+    int (*free_memory)(uint64_t) = (int (*)(uint64_t))dlsym(cuda, "cuMemFree_v2");
+    int (*unmap)(uint64_t, size_t) = (int (*)(uint64_t, size_t))dlsym(cuda, "cuMemUnmap");
+    int (*release)(uint64_t) = (int (*)(uint64_t))dlsym(cuda, "cuMemRelease");
+    printf("allocate %d, free %d", allocate(&address, 64), free_memory(0x1234));
+    printf(", free nothing %d, unmap %d, release %d\n", free_memory(0), unmap(0x4000, 4096), release(7));
+}
+
 int main(int count, char **words) {
     say_what_i_am();
     void *pid = dlsym(RTLD_DEFAULT, "getpid");
@@ -49,6 +60,8 @@ int main(int count, char **words) {
         printf(", devices %d", devices(&number));
         printf(" %d, look up %d\n", number, find("cuMemAlloc", &found, 12000, 0));
         printf("watched %d\n", dlsym(cuda, "cuMemAlloc_v2") == found);
+        if (!strcmp(words[1], "frees"))
+            calls_in_vain(cuda);
     }
     say_what_i_am();
     return 0;

@@ -1,4 +1,4 @@
-// A driver of four functions that knows nothing of processes: after a fork it goes on in the child, which no real one does.
+// A driver of a few functions that knows nothing of processes: after a fork it goes on in the child, which no real one does.
 // With it a child can allocate, and what the shim makes of that can be seen.
 #include <stdint.h>
 #include <stdlib.h>
@@ -31,3 +31,7 @@ int cuMemFree_v2(uint64_t address) {
     free((void *)address);
     return 0;
 }
+
+int cuMemUnmap(uint64_t address, size_t bytes) { return 0; }
+
+int cuMemRelease(uint64_t handle) { return 0; }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gpumem_collector::model::Process;
-use gpumem_collector::model::process::ExitReason;
+use gpumem_collector::model::exit::ExitReason;
 use gpumem_tests::place::finish;
 use gpumem_tests::{Place, cc, python};
 use gpumem_wire::DeviceOrdinal;
@@ -60,6 +60,29 @@ fn python_3_11_whose_globals_free() {
 #[test]
 fn python_3_12_whose_globals_free() {
     check_python(12);
+}
+
+/// A free that fails after the interpreter began to end leaves the object alive, though the end is noticed in between.
+#[test]
+fn a_free_that_fails_in_the_end() {
+    let Some(python) = python::interpreter(11) else {
+        return;
+    };
+    let place = Place::without_driver();
+    let driver = place.driver_folder().join("libcuda.so.1");
+    cc::library("stubborn_driver.c", &driver, &["-Wl,-soname,libcuda.so.1"]);
+    let driver = driver.display().to_string();
+    let late = cc::library("late.c", &place.path("liblate.so"), &[&driver]);
+    let mut command = place.preloaded(python);
+    let finished = finish(command.arg(script("late_free.py")).arg(late)).well();
+    let (pid, said) = finished.out.split_once('\n').expect("two lines");
+    assert_eq!(said, "free 700\n");
+    let session = place.spooled();
+    let process = session.process(pid.parse().expect("a pid"));
+    let process = process.expect("its record");
+    assert!(process.end().is_some_and(|end| end.orderly));
+    assert_eq!(process.lost().total(), 0);
+    assert_eq!(left(process), MIB);
 }
 
 #[test]

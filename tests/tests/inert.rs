@@ -68,6 +68,20 @@ fn a_program_that_starts_the_driver_and_makes_no_context() {
 }
 
 #[test]
+fn a_program_that_frees_what_it_never_had() {
+    let place = Place::without_driver();
+    let program = cc::program("inert.c", &place.path("inert"), &[]);
+    let out = same(&program, &["frees"]);
+    let status = out.lines().find_map(|line| line.strip_prefix("allocate "));
+    assert!(
+        status.is_some_and(|status| !status.starts_with("0,")),
+        "without a context nothing can be allocated: {out}"
+    );
+    let (first, last) = out.split_once("getpid").expect("two accounts");
+    assert!(last.ends_with(first), "{out}");
+}
+
+#[test]
 fn python_and_its_helpers() {
     let Some(python) = python::any() else { return };
     let script = "\

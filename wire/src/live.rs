@@ -115,8 +115,11 @@ impl LiveTable {
             self.undo(event, report);
             return;
         }
-        // Any later event of a thread shows that its destroying call before did not fail.
-        self.removals.remove(&event.thread);
+        // Any later call of a thread shows that its destroying call before did not fail. What only notes something, such as that
+        // the interpreter finalises, may come from within that very call.
+        if action != Action::Nothing {
+            self.removals.remove(&event.thread);
+        }
         let [first, second, third, _] = event.words;
         let mut removal = Removal::new(event.seq);
         match action {
@@ -233,8 +236,10 @@ impl LiveTable {
             }
             Object::Reservation | Object::Mapping | Object::Block => (value, bytes, 0),
         };
-        if object == Object::Physical {
-            self.handles.insert(Handle(value), key);
+        if object == Object::Physical
+            && let Some(former) = self.handles.insert(Handle(value), key)
+        {
+            self.forget_handle(former, report);
         }
         // The three kinds of linear memory share one address space: a free that we missed must not leave a ghost.
         if LINEAR.contains(&object) {
@@ -265,6 +270,7 @@ impl LiveTable {
         handle: Handle,
         report: &mut dyn FnMut(Change),
     ) {
+        self.displace(address, bytes, report);
         let physical = self.handles.get(&handle).copied();
         let owner = physical.unwrap_or(0);
         let mut mapping = Self::new_object(event, Object::Mapping, address, bytes, owner);
@@ -278,6 +284,43 @@ impl LiveTable {
         }
         self.mappings.insert(address, bytes);
         self.insert(mapping, report);
+    }
+
+    /// The driver maps nothing over a mapping: those that lie there were unmapped out of our sight.
+    fn displace(&mut self, address: u64, bytes: u64, report: &mut dyn FnMut(Change)) {
+        let end = address.saturating_add(bytes);
+        let there: Vec<u64> = self
+            .mappings
+            .range(..end.max(address.saturating_add(1)))
+            .rev()
+            .take_while(|&(&start, &bytes)| {
+                start >= address || start.saturating_add(bytes) > address
+            })
+            .map(|(&start, _)| start)
+            .collect();
+        for start in there {
+            self.mappings.remove(&start);
+            let Some(mapping) = self.objects.remove(&(Object::Mapping, start)) else {
+                continue;
+            };
+            report(lost_sight_of(mapping));
+            if let Some(physical) = self.objects.get_mut(&(Object::Physical, mapping.owner)) {
+                physical.mappings = physical.mappings.saturating_sub(1);
+            }
+            if let Some(physical) = self.bury_physical(mapping.owner) {
+                report(lost_sight_of(physical));
+            }
+        }
+    }
+
+    /// The driver gives a handle again only when nobody holds it: all references to its former memory were given up.
+    fn forget_handle(&mut self, key: u64, report: &mut dyn FnMut(Change)) {
+        if let Some(physical) = self.objects.get_mut(&(Object::Physical, key)) {
+            physical.references = 0;
+        }
+        if let Some(physical) = self.bury_physical(key) {
+            report(lost_sight_of(physical));
+        }
     }
 
     fn unmap(
@@ -304,8 +347,8 @@ impl LiveTable {
             removal.gone.push(mapping);
             if let Some(physical) = self.objects.get_mut(&(Object::Physical, mapping.owner)) {
                 physical.mappings = physical.mappings.saturating_sub(1);
-                self.bury_physical(mapping.owner, removal);
             }
+            removal.gone.extend(self.bury_physical(mapping.owner));
         }
     }
 
@@ -327,17 +370,17 @@ impl LiveTable {
         if physical.references == 0 {
             self.handles.remove(&handle);
         }
-        self.bury_physical(key, removal);
+        removal.gone.extend(self.bury_physical(key));
     }
 
     /// Physical memory dies when nothing refers to it: neither a handle nor a mapping.
-    fn bury_physical(&mut self, key: u64, removal: &mut Removal) {
-        let dead = |object: &LiveObject| object.references == 0 && object.mappings == 0;
-        if self.objects.get(&(Object::Physical, key)).is_some_and(dead)
-            && let Some(object) = self.objects.remove(&(Object::Physical, key))
-        {
-            removal.gone.push(object);
+    fn bury_physical(&mut self, key: u64) -> Option<LiveObject> {
+        let key = (Object::Physical, key);
+        let object = self.objects.get(&key)?;
+        if object.references > 0 || object.mappings > 0 {
+            return None;
         }
+        self.objects.remove(&key)
     }
 
     fn retain_primary(&mut self, event: &Event, report: &mut dyn FnMut(Change)) {
@@ -347,11 +390,15 @@ impl LiveTable {
                 object.references += 1
             }
             _ => {
+                // What allocated in it already held it out of our sight: a reference that no release we see gives up.
+                let held = self
+                    .objects
+                    .values()
+                    .any(|object| is_owned(object, context));
                 self.primaries.insert(event.device, context);
-                self.insert(
-                    Self::new_object(event, Object::Context, context, 0, 0),
-                    report,
-                );
+                let mut born = Self::new_object(event, Object::Context, context, 0, 0);
+                born.references += u32::from(held);
+                self.insert(born, report);
             }
         }
     }
@@ -378,16 +425,11 @@ impl LiveTable {
 
     /// A context takes its allocations along. Physical memory, reservations and pools are not owned by a context.
     fn end_context(&mut self, context: u64, removal: &mut Removal) {
-        let owned = |object: &LiveObject| match object.object {
-            Object::Context => object.key == context,
-            Object::DeviceAllocation | Object::ManagedAllocation => {
-                object.owner == context && context != 0
-            }
-            _ => false,
-        };
+        let is_itself =
+            |object: &LiveObject| object.object == Object::Context && object.key == context;
         removal.gone.extend(
             self.objects
-                .extract_if(|_, object| owned(object))
+                .extract_if(|_, object| is_itself(object) || is_owned(object, context))
                 .map(|(_, object)| object),
         );
         removal.gone.sort_by_key(|object| object.born);
@@ -415,6 +457,9 @@ impl LiveTable {
         for &object in &removal.gone {
             // If the call failed nobody can have been given the same address or handle meanwhile; input that says so must
             // not make an object vanish without a word.
+            if object.object == Object::Mapping {
+                self.displace(object.key, object.bytes, report);
+            }
             for taken in LINEAR
                 .into_iter()
                 .filter(|_| LINEAR.contains(&object.object))
@@ -463,6 +508,23 @@ impl LiveTable {
                 report(Change::Restored(restored));
             }
         }
+    }
+}
+
+/// Whether an allocation belongs to a context: it goes with it. Nothing is known to belong to context 0.
+fn is_owned(object: &LiveObject, context: u64) -> bool {
+    let is_memory = matches!(
+        object.object,
+        Object::DeviceAllocation | Object::ManagedAllocation
+    );
+    is_memory && object.owner == context && context != 0
+}
+
+/// The death of an object whose end was not seen.
+const fn lost_sight_of(object: LiveObject) -> Change {
+    Change::Died {
+        object,
+        implicit: true,
     }
 }
 
@@ -517,11 +579,29 @@ mod tests {
     }
 
     #[test]
+    fn a_free_that_fails_takes_nothing_whatever_was_noted_meanwhile() {
+        for noted in [Kind::Finalising, Kind::ExitHandler, Kind::Gap, Kind::Mark] {
+            let mut run = Run::default();
+            run.on(1, Kind::DeviceAlloc, [0x1000, 64, 9, 64]);
+            let begin = run.on(1, Kind::Free, [0x1000, 0, 0, 0]);
+            run.on(1, noted, [0; 4]);
+            run.on(1, Kind::Undone, [begin, 1, 0, 0]);
+            assert_eq!(run.bytes(Object::DeviceAllocation), 64, "{noted:?}");
+        }
+    }
+
+    #[test]
     fn an_undo_of_something_else_is_ignored() {
         let mut run = Run::default();
         run.on(1, Kind::DeviceAlloc, [0x1000, 64, 9, 64]);
         let begin = run.on(1, Kind::Free, [0x1000, 0, 0, 0]);
-        run.on(1, Kind::Mark, [0; 4]);
+        run.on(1, Kind::Undone, [begin + 1, 1, 0, 0]);
+        run.on(1, Kind::Undone, [begin, 1, 0, 0]);
+        assert!(run.table.is_empty());
+        // A call that came after it shows that it succeeded.
+        run.on(1, Kind::DeviceAlloc, [0x1000, 64, 9, 64]);
+        let begin = run.on(1, Kind::Free, [0x1000, 0, 0, 0]);
+        run.on(1, Kind::Free, [0x2000, 0, 0, 0]);
         run.on(1, Kind::Undone, [begin, 1, 0, 0]);
         assert!(run.table.is_empty());
     }
@@ -689,6 +769,69 @@ mod tests {
         let device = |key| table.get(Object::PoolBlock, key).map(|block| block.device);
         assert_eq!(device(0x1000), Some(DeviceOrdinal(3)));
         assert_eq!(device(0x2000), Some(DeviceOrdinal(0)));
+    }
+
+    #[test]
+    fn a_mapping_over_one_whose_unmap_was_lost_leaves_no_ghost() {
+        // The same range, one that begins inside it, one that begins before it, and two that touch it from either side.
+        for (again, bytes, overlaps) in [
+            (0x10_0000, 0x2000, true),
+            (0x10_1000, 0x2000, true),
+            (0x0f_f000, 0x8000, true),
+            (0x10_2000, 0x1000, false),
+            (0x0f_f000, 0x1000, false),
+        ] {
+            let mut run = Run::default();
+            run.on(1, Kind::PhysicalCreate, [7, 0x2000, 1, 0]);
+            run.on(1, Kind::Map, [0x10_0000, 0x2000, 7, 0]);
+            run.on(1, Kind::PhysicalRelease, [7, 0, 0, 0]);
+            run.on(1, Kind::PhysicalCreate, [8, 0x8000, 1, 0]);
+            run.on(1, Kind::Map, [again, bytes, 8, 0]);
+            let implicit = run
+                .changes
+                .iter()
+                .filter(|change| matches!(change, Change::Died { implicit: true, .. }))
+                .count();
+            assert_eq!(implicit, if overlaps { 2 } else { 0 }, "{again:x}");
+            run.on(1, Kind::PhysicalRelease, [8, 0, 0, 0]);
+            run.on(1, Kind::Unmap, [again, bytes, 0, 0]);
+            assert_eq!(run.table.is_empty(), overlaps, "{again:x}");
+        }
+    }
+
+    #[test]
+    fn a_handle_that_comes_again_was_released_out_of_sight() {
+        let mut run = Run::default();
+        run.on(1, Kind::PhysicalCreate, [7, 128, 1, 0]);
+        run.on(1, Kind::PhysicalRetain, [7, 0, 0, 0]);
+        run.on(1, Kind::PhysicalCreate, [7, 256, 1, 0]);
+        assert_eq!(run.bytes(Object::Physical), 256);
+        assert!(matches!(
+            run.changes[..],
+            [Change::Died { implicit: true, .. }, Change::Born(_)]
+        ));
+        run.on(1, Kind::Map, [0x1000, 256, 7, 0]);
+        run.on(1, Kind::PhysicalCreate, [7, 64, 1, 0]);
+        assert_eq!(run.bytes(Object::Physical), 320);
+        run.on(1, Kind::Unmap, [0x1000, 256, 0, 0]);
+        run.on(1, Kind::PhysicalRelease, [7, 0, 0, 0]);
+        assert!(run.table.is_empty());
+    }
+
+    #[test]
+    fn a_release_does_not_end_a_context_that_was_there_before_it_was_seen() {
+        let mut run = Run::default();
+        run.on(1, Kind::DeviceAlloc, [0x1000, 64, 9, 64]);
+        run.on(1, Kind::PrimaryRetain, [9, 0, 0, 0]);
+        run.on(1, Kind::PrimaryRelease, [0; 4]);
+        assert_eq!(run.bytes(Object::DeviceAllocation), 64);
+        // A reset asks nobody, and neither does the destruction of a context that is named.
+        run.on(1, Kind::PrimaryReset, [0; 4]);
+        assert!(run.table.is_empty());
+        run.on(1, Kind::DeviceAlloc, [0x1000, 64, 9, 64]);
+        run.on(1, Kind::DeviceAlloc, [0x2000, 64, 0, 64]);
+        run.on(1, Kind::ContextDestroy, [9, 0, 0, 0]);
+        assert_eq!(run.bytes(Object::DeviceAllocation), 64);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use gpumem_collector::ingest::capture::CaptureWriter;
-use gpumem_collector::ingest::server::{FinishPolicy, Running, Server};
+use gpumem_collector::ingest::server::{FinishPolicy, Running, Server, raise_descriptor_limit};
 use gpumem_collector::model::Session;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
@@ -69,6 +69,8 @@ pub(crate) fn run(job: &Job) -> Result<Outcome, Failure> {
             return Err(failure);
         }
     };
+    // The program is there with the limits that it was given; what follows is for us alone.
+    raise_descriptor_limit();
     forwarding.to(child.id());
     await_end(&child);
     // Its process id stays taken until nothing is passed on any more.

@@ -9,12 +9,15 @@ use super::WIDTH;
 use super::size::{many, span};
 use super::text::{clean, cut};
 
+/// Characters of the command that are shown at least.
+const COMMAND: usize = 16;
+
 /// The first line of a report on a session; `now_ns` is the present in nanoseconds since the epoch.
 pub(crate) fn heading(session: &Session, now_ns: u64) -> String {
     let Some(first) = session.processes.first() else {
         return "no process made a CUDA call\n".into();
     };
-    let mut facts = vec![clean(&first.definition().host)];
+    let mut facts = Vec::new();
     let processes = session.processes.len();
     let ranks = ranks(&session.processes);
     facts.extend(named(&ranks));
@@ -32,9 +35,16 @@ pub(crate) fn heading(session: &Session, now_ns: u64) -> String {
         span(now_ns.saturating_sub(began_ns) / 1_000_000_000)
     ));
     facts.push(state(&session.processes).into());
-    facts.retain(|fact| !fact.is_empty());
     let facts = facts.join(", ");
-    let room = WIDTH.saturating_sub(facts.chars().count() + 2).max(16);
+    // Of a long host name the beginning tells which it is; how the session fares is never cut.
+    let room = WIDTH.saturating_sub(facts.chars().count() + COMMAND + 4);
+    let host = cut(&clean(&first.definition().host), room.max(8));
+    let facts = if host.is_empty() {
+        facts
+    } else {
+        format!("{host}, {facts}")
+    };
+    let room = WIDTH.saturating_sub(facts.chars().count() + 2).max(COMMAND);
     let command = cut(&clean(&who::command(first)), room);
     format!("{}\n", cut(&format!("{command}  {facts}"), WIDTH))
 }
@@ -71,10 +81,12 @@ fn named(ranks: &[u32]) -> Option<String> {
 fn state(processes: &[Process]) -> &'static str {
     let any = |state: State| processes.iter().any(|process| process.state() == state);
     if any(State::Running) {
-        State::Running.name()
+        "running"
     } else if any(State::Killed) {
-        State::Killed.name()
+        "killed"
+    } else if any(State::Unknown) {
+        "not known whether it runs"
     } else {
-        State::Ended.name()
+        "ended"
     }
 }

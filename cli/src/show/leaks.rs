@@ -1,5 +1,7 @@
 //! The leak report for a tired person: the verdict first, then where, how much, since when, why and what to do.
 
+use std::collections::{BTreeSet, HashMap};
+
 use gpumem_collector::insight::clock::ClockKind;
 use gpumem_collector::insight::leaks::{
     Confidence, HarmlessKind, Leak, LeakKind, LeaksReport, NotLeak, ProcessLeaks, SiteRow,
@@ -56,36 +58,36 @@ pub(crate) fn leaks<'a>(
     out
 }
 
-/// Rows that say the same, as the ranks of a job do, put together; those that differ stay apart.
+/// Rows that leak the same, as the ranks of a job do, or one program on several devices, put together; those that differ stay
+/// apart.
 fn alike(rows: &[ProcessLeaks]) -> Vec<Vec<&ProcessLeaks>> {
-    let same = |a: &ProcessLeaks, b: &ProcessLeaks| {
-        let leaks = |row: &ProcessLeaks| -> Vec<_> {
-            row.leaks
-                .iter()
-                .map(|leak| (leak.kind, leak.layer, leak.site.clone()))
-                .collect()
-        };
-        a.rank.is_some()
-            && b.rank.is_some()
-            && a.on_host == b.on_host
-            && a.device.is_some() == b.device.is_some()
-            && leaks(a) == leaks(b)
-    };
     let mut groups: Vec<Vec<&ProcessLeaks>> = Vec::new();
+    let mut known = HashMap::new();
     for row in rows {
-        match groups
-            .iter_mut()
-            .find(|group| group.first().is_some_and(|first| same(first, row)))
-        {
-            Some(group) => group.push(row),
-            None => groups.push(vec![row]),
+        let leaks: Vec<_> = row
+            .leaks
+            .iter()
+            .map(|leak| (leak.kind, leak.layer, &leak.site))
+            .collect();
+        // Ranks belong together whatever they do; what else is healthy is named one by one.
+        if row.rank.is_none() && leaks.is_empty() {
+            groups.push(vec![row]);
+            continue;
         }
+        let program = row.rank.is_none().then_some(&row.command);
+        let key = (program, row.on_host, row.device.is_some(), leaks);
+        let group = *known.entry(key).or_insert_with(|| {
+            groups.push(Vec::new());
+            groups.len() - 1
+        });
+        groups[group].push(row);
     }
     groups
 }
 
 /// The head of rows that say the same; what follows is the first of them.
 fn head_of_many(rows: &[&ProcessLeaks]) -> String {
+    let list = |values: Vec<String>| values.join(",");
     let ranks: Vec<String> = rows
         .iter()
         .filter_map(|row| row.rank)
@@ -101,12 +103,39 @@ fn head_of_many(rows: &[&ProcessLeaks]) -> String {
             _ => String::new(),
         }
     };
+    let device = |row: &ProcessLeaks| row.device.map(|device| device.to_string());
+    let (who, first) = match (ranks.first(), rows.first()) {
+        (Some(first), _) => (
+            format!("ranks {}", list(ranks.clone())),
+            format!("rank {first}"),
+        ),
+        (None, Some(first)) => {
+            let mut pids: Vec<String> = rows.iter().map(|row| row.pid.to_string()).collect();
+            pids.dedup();
+            let devices: BTreeSet<i16> = rows.iter().filter_map(|row| row.device).collect();
+            let devices = list(devices.iter().map(i16::to_string).collect());
+            let several = |word: &str, values: &str| {
+                let ending = if values.contains(',') { "s" } else { "" };
+                format!("{word}{ending} {values}")
+            };
+            let on = |devices: String| {
+                if devices.is_empty() {
+                    String::new()
+                } else {
+                    format!(", {}", several("device", &devices))
+                }
+            };
+            (
+                format!("{}{}", several("pid", &list(pids)), on(devices)),
+                format!("pid {}{}", first.pid, on(device(first).unwrap_or_default())),
+            )
+        }
+        (None, None) => return String::new(),
+    };
     let text = format!(
-        "ranks {} alike: live {}, peak {}; rank {}:",
-        ranks.join(","),
+        "{who} alike: live {}, peak {}; {first}:",
         between(&|row| row.live_at_exit_bytes.unwrap_or(row.live_bytes)),
         between(&|row| row.peak_bytes),
-        ranks.first().map_or("", String::as_str)
     );
     format!("{}\n", wrap(&text, 0, WIDTH))
 }
@@ -303,13 +332,14 @@ fn outlook(row: &ProcessLeaks) -> String {
         ));
     }
     if let Some(full) = row.full_in {
-        let unit = row.clock.kind.unit();
+        let steps = full.steps.map(|steps| many(steps, row.clock.kind.unit()));
         let seconds = full
             .seconds
-            .map_or_else(String::new, |seconds| format!(", about {}", span(seconds)));
+            .map(|seconds| format!("about {}", span(seconds)));
+        let when: Vec<String> = steps.into_iter().chain(seconds).collect();
         facts.push(format!(
-            "At this rate the device is full in {}{seconds}.",
-            many(full.steps, unit)
+            "At this rate the device is full in {}.",
+            when.join(", ")
         ));
     }
     if facts.is_empty() {

@@ -26,7 +26,7 @@ pub(crate) fn ps(report: &PsReport) -> String {
             vec![
                 row.pid.to_string(),
                 row.rank.map_or_else(|| "-".into(), |rank| rank.to_string()),
-                row.state.into(),
+                row.state.unwrap_or("unknown").into(),
                 if devices.is_empty() {
                     "-".into()
                 } else {

@@ -2,11 +2,11 @@
 
 use gpumem_collector::insight::leaks::leaks as find;
 use gpumem_collector::insight::ps::ps as list;
-use gpumem_collector::model::Session;
 use gpumem_collector::model::testing::{
     EPOCH_NS, KIB, MIB, Step, Trace, alloc, block, block_free, exit_handler, finalising, gap,
     optimizer_step, physical, torch_segment,
 };
+use gpumem_collector::model::{Session, State};
 
 use gpumem_wire::Definition;
 
@@ -145,4 +145,64 @@ fn the_summary_of_a_run() {
     let text = super::summary::summary(&session, &find(&session), Some(path), Style::PLAIN);
     assert!(text.lines().count() <= 10);
     insta::assert_snapshot!(text);
+}
+
+/// Four processes of a node, each on two of eight devices, with much in them; one cannot be seen from here.
+fn node() -> Session {
+    let mut session = Session::default();
+    for number in 0..4u32 {
+        let mut trace = Trace::new();
+        for step in 0..40u64 {
+            for device in [2 * number as i16, 2 * number as i16 + 1] {
+                let at = 0x10_0000_0000 * (u64::from(number) + 1) + step * (1 << 30);
+                let place = "/home/me/job/with/a/rather/long/path/to/the/package/loader.py:1234 Loader.prefetch_to_device";
+                let kept = alloc(at + device as u64 * 8 * MIB, 3 * MIB).device(device);
+                trace.push(kept.at(place).after_ms(500));
+            }
+        }
+        if number != 2 {
+            trace.push(exit_handler());
+        }
+        let Definition::Process(mut process) = trace.definitions()[0].clone() else {
+            panic!("the first definition is the process");
+        };
+        process.pid = 4_000_000 + number;
+        process.host = "node-with-a-long-name-0017.cluster.example.org".into();
+        process.command = [
+            "python",
+            "-m",
+            "serve",
+            "--config",
+            "configs/production/large.yaml",
+        ]
+        .map(String::from)
+        .to_vec();
+        process.directory = "/home/me/job".into();
+        trace.define(Definition::Process(process));
+        let mut process = trace.process();
+        process.set_state(
+            [State::Running, State::Killed, State::Unknown, State::Ended][number as usize],
+        );
+        session.processes.push(process);
+    }
+    session
+}
+
+#[test]
+fn many_processes_and_devices_stay_within_the_width() {
+    let session = node();
+    let now_ns = EPOCH_NS + 3_700_000_000_000;
+    let path = std::path::Path::new(
+        "/home/me/.local/state/gpumem/1796083575065190798-node-with-a-long-name-0017-73f5e879-4026531836-23036.gpumem",
+    );
+    let leaks = crate::verb::leaks::text(&session, SHOWN, Style::PLAIN, now_ns);
+    let ps = super::ps::ps(&list(&session));
+    let summary = super::summary::summary(&session, &find(&session), Some(path), Style::PLAIN);
+    for line in leaks.lines().chain(ps.lines()).chain(summary.lines()) {
+        // A path is to be copied: it is never cut.
+        let fits = line.chars().count() <= WIDTH || line.contains("/.local/state/");
+        assert!(fits && line.is_ascii(), "{line}");
+    }
+    assert!(summary.lines().count() <= 10);
+    insta::assert_snapshot!(format!("{leaks}{ps}{summary}"));
 }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use gpumem_wire::chunk::{CAPTURE_MAGIC, HEADER_BYTES};
 use gpumem_wire::codec::Codec;
 use gpumem_wire::{Chunk, ChunkHeader, ChunkKind, Definition, WireError, limits};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::error::CollectorError;
 
@@ -78,6 +80,33 @@ impl CaptureReader {
     pub fn read_next(&mut self) -> Result<Option<Item>, CollectorError> {
         loop {
             let start = self.offset;
+            let Some((header, stored)) = self.read_stored(|_| true)? else {
+                return Ok(None);
+            };
+            if let ChunkKind::Other(_) = header.kind {
+                self.skipped += 1;
+                continue;
+            }
+            return Ok(Some(match Chunk::from_stored(&header, &stored) {
+                Ok(chunk) => Item::Chunk(chunk),
+                Err(error) => Item::Damaged {
+                    header,
+                    error: self.damaged(start, error),
+                },
+            }));
+        }
+    }
+
+    /// The next chunk of a kind that is wanted, as it is stored: neither checked nor decompressed. The others are stepped over.
+    ///
+    /// # Errors
+    /// As [`CaptureReader::read_next`].
+    pub(super) fn read_stored(
+        &mut self,
+        wanted: impl Fn(ChunkKind) -> bool,
+    ) -> Result<Option<(ChunkHeader, Vec<u8>)>, CollectorError> {
+        loop {
+            let start = self.offset;
             let mut bytes = [0; HEADER_BYTES];
             let have = self.read(&mut bytes)?;
             if have == 0 {
@@ -91,22 +120,19 @@ impl CaptureReader {
                 }
                 Err(error) => return Err(self.damaged(start, error)),
             };
+            if !wanted(header.kind) {
+                self.file
+                    .seek_relative(i64::from(header.stored_bytes))
+                    .map_err(CollectorError::io(&self.path))?;
+                self.offset += u64::from(header.stored_bytes);
+                continue;
+            }
             let mut stored = vec![0; header.stored_bytes as usize];
             if self.read(&mut stored)? < stored.len() {
                 self.truncated = true;
                 return Ok(None);
             }
-            if let ChunkKind::Other(_) = header.kind {
-                self.skipped += 1;
-                continue;
-            }
-            return Ok(Some(match Chunk::from_stored(&header, &stored) {
-                Ok(chunk) => Item::Chunk(chunk),
-                Err(error) => Item::Damaged {
-                    header,
-                    error: self.damaged(start, error),
-                },
-            }));
+            return Ok(Some((header, stored)));
         }
     }
 
@@ -141,6 +167,13 @@ impl CaptureReader {
     }
 }
 
+/// Whether somebody holds a capture's lock: he writes to it.
+pub(super) fn is_being_written(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| {
+        flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+    })
+}
+
 /// Reads until `out` is full or the input ends.
 pub(crate) fn read_up_to(input: &mut impl Read, out: &mut [u8]) -> std::io::Result<usize> {
     let mut have = 0;
@@ -156,7 +189,8 @@ pub(crate) fn read_up_to(input: &mut impl Read, out: &mut [u8]) -> std::io::Resu
 }
 
 /// Writes a capture of many processes, whole chunks at a time: whoever reads it meanwhile, or after the writer was killed, finds
-/// all that came before.
+/// all that came before. As long as it writes it holds an advisory lock (`flock`), as the shim does on its spool: nobody else
+/// adds to the file.
 #[derive(Debug)]
 pub struct CaptureWriter {
     path: PathBuf,
@@ -180,6 +214,8 @@ impl CaptureWriter {
                 ErrorKind::AlreadyExists => CollectorError::Exists { path: path.into() },
                 _ => CollectorError::io(path)(error),
             })?;
+        // A file system without locks is no reason not to record: readers then go by whether the processes live.
+        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         let mut writer = Self::around(path, file);
         writer
             .file
@@ -188,16 +224,21 @@ impl CaptureWriter {
         Ok(writer)
     }
 
-    /// Opens a capture that is there, to add to its end.
+    /// Opens a capture that is there, to add to its end. `None`: somebody writes to it, or that cannot be ruled out, or it is
+    /// not as long any more as it was when it was read.
     ///
     /// # Errors
     /// [`CollectorError::Io`].
-    pub fn append(path: &Path) -> Result<Self, CollectorError> {
+    pub fn append(path: &Path, read_bytes: u64) -> Result<Option<Self>, CollectorError> {
         let file = OpenOptions::new()
             .append(true)
             .open(path)
             .map_err(CollectorError::io(path))?;
-        Ok(Self::around(path, file))
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(None);
+        }
+        let now_bytes = file.metadata().map_err(CollectorError::io(path))?.len();
+        Ok((now_bytes == read_bytes).then(|| Self::around(path, file)))
     }
 
     fn around(path: &Path, file: File) -> Self {
@@ -411,12 +452,18 @@ mod tests {
     #[test]
     fn what_is_appended_later_is_read_too() {
         let (_folder, path) = written();
-        let mut writer = CaptureWriter::append(&path).expect("the file");
+        let bytes = fs::metadata(&path).expect("the file").len();
+        let append = |bytes| CaptureWriter::append(&path, bytes).expect("the file");
+        assert!(append(bytes - 1).is_none());
+        let mut writer = append(bytes).expect("nobody writes");
+        assert!(append(bytes).is_none());
+        assert!(is_being_written(&path));
         let notice = Definition::Notice {
             text: "later".into(),
         };
         writer.definitions(3, &[notice]).expect("a definition");
         writer.finish();
+        assert!(!is_being_written(&path));
         assert_eq!(read(&path).0.last().map(|chunk| chunk.process), Some(3));
     }
 }

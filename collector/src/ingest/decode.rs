@@ -3,7 +3,10 @@
 use gpumem_wire::define::{self, Anchor};
 use gpumem_wire::{Chunk, ChunkKind, Definition, Event, WireError, columns};
 
-use crate::model::Process;
+use crate::model::Session;
+
+/// Bytes of definitions of all processes of a session that are kept, as they lie in memory, about.
+const DEFINITION_BYTES: usize = 1 << 30;
 
 /// What was in a chunk.
 #[derive(Debug)]
@@ -54,12 +57,32 @@ impl Decoded {
         }
     }
 
-    /// Gives all of it to a model.
-    pub fn feed(self, process: &mut Process) {
+    /// Gives all of it to a process of a session. Definitions beyond what a session keeps are left out, with a note; what the
+    /// process is and how it ended is always taken.
+    pub fn feed(self, session: &mut Session, index: usize) {
+        let Some(process) = session.processes.get_mut(index) else {
+            return;
+        };
         match self {
             Self::Definitions { definitions, .. } => {
+                let mut left_out = false;
                 for definition in definitions {
+                    let is_figure = matches!(
+                        definition,
+                        Definition::Process(_) | Definition::Python(_) | Definition::End(_)
+                    );
+                    if !is_figure && session.definition_bytes >= DEFINITION_BYTES {
+                        left_out = true;
+                        continue;
+                    }
+                    let before = process.definitions().bytes();
                     process.define(definition);
+                    session.definition_bytes += process.definitions().bytes() - before;
+                }
+                if left_out {
+                    session.note_once(
+                        "there are too many names: some stacks and lines are not shown".into(),
+                    );
                 }
             }
             Self::Events { anchor, events } => {

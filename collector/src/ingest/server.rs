@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Sender, bounded};
 use gpumem_wire::Chunk;
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::error::CollectorError;
 use crate::ingest::capture::CaptureWriter;
@@ -27,6 +28,9 @@ use crate::model::Session;
 
 /// Decoded chunks that wait for the models.
 const WAITING_CHUNKS: usize = 16;
+
+/// Descriptors that a full collector needs, and some to spare.
+const DESCRIPTORS: u64 = 4096;
 
 /// How long [`Running::finish`] waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +116,18 @@ impl Server {
     }
 }
 
+/// Lets this process open as many files as the system allows it, within what a full collector needs: each connection takes two
+/// descriptors, and the usual soft limit is 1024. A program that is started later would inherit that, so start it before.
+pub fn raise_descriptor_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    let needed = DESCRIPTORS.min(limit.maximum.unwrap_or(DESCRIPTORS));
+    if limit.current.is_some_and(|current| current < needed) {
+        limit.current = Some(needed);
+        // Where it is not allowed fewer can be connected at a time, and it is said when they are too many.
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+}
+
 /// Makes the folder or checks the one that is there.
 fn check_folder(folder: &Path) -> Result<(), CollectorError> {
     let unsafe_folder = |why| CollectorError::UnsafeFolder {
@@ -194,6 +210,8 @@ enum Message {
     Opened { connection: u64, stream: UnixStream },
     /// A peer was turned away.
     Refused { why: String },
+    /// Nobody can be accepted for now.
+    Stuck { why: String },
     /// A chunk came.
     Chunk {
         connection: u64,

@@ -2,18 +2,16 @@
 
 use std::collections::HashMap;
 use std::env;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
-use gpumem_wire::define::ProcessDefinition;
-use gpumem_wire::{Chunk, Definition, places};
-use rustix::fs::{FlockOperation, flock};
+use gpumem_wire::{Definition, places};
 
 use crate::error::CollectorError;
-use crate::ingest::capture::{CaptureReader, CaptureWriter, Item};
+use crate::ingest::capture::{CaptureReader, CaptureWriter, Item, is_being_written};
 use crate::ingest::decode::Decoded;
+use crate::ingest::head::{self, Head};
 use crate::ingest::liveness::{Liveness, liveness};
 use crate::model::{Process, Session, State};
 use crate::symbols;
@@ -55,6 +53,7 @@ pub fn open(source: &Source) -> Result<Session, CollectorError> {
         Source::File(path) => {
             let mut session = Session::default();
             read(path, &mut session)?;
+            session.end_replaced();
             Ok(session)
         }
         Source::Directory(path) => {
@@ -70,90 +69,44 @@ pub fn spool_places() -> Vec<PathBuf> {
     places::spool_folders(|name| env::var(name).ok(), user)
 }
 
-/// Reads the newest session of some folders: the capture that changed last and, if a process wrote it by itself, those of the
-/// other processes of its job.
+/// Reads the newest session of some folders: the capture of the process that began last and, if it wrote that by itself,
+/// those of the other processes of its job.
 ///
 /// # Errors
 /// [`CollectorError::NoSession`] where there is none; those of [`open`].
 pub fn newest(places: &[PathBuf]) -> Result<Session, CollectorError> {
-    let mut found: Vec<(SystemTime, PathBuf)> = places
-        .iter()
-        .flat_map(|place| captures(place))
-        .filter_map(|path| Some((fs::metadata(&path).ok()?.modified().ok()?, path)))
+    let heads = all_captures(places)
+        .filter_map(|path| Head::read(&path))
         .collect();
-    found.sort();
-    let heads = |path: &PathBuf| head(path).map(|head| (path.clone(), head));
-    let Some((newest, head)) = found.iter().rev().find_map(|(_, path)| heads(path)) else {
-        return Err(CollectorError::NoSession {
-            places: places.to_vec(),
-        });
-    };
-    let Some(job) = head.job() else {
-        return open(&Source::File(newest));
-    };
-    let of_job: Vec<PathBuf> = found
-        .iter()
-        .filter_map(|(_, path)| heads(path))
-        .filter(|(_, other)| other.job().as_ref() == Some(&job))
-        .map(|(path, _)| path)
-        .collect();
-    read_all(&of_job, places.to_vec())
+    read_all(&head::newest(heads), places.to_vec())
 }
 
-/// What a capture begins with.
-struct Head {
-    /// Whether a process wrote it by itself: then it has one process, numbered 0. A collector numbers from 1.
-    spool: bool,
-    process: ProcessDefinition,
-}
-
-impl Head {
-    /// What makes the spool files of one job belong together.
-    fn job(&self) -> Option<Vec<String>> {
-        let process = &self.process;
-        let variable = |name: &str| {
-            process
-                .environment
-                .iter()
-                .find(|(key, _)| key == name)
-                .map(|(_, value)| value.clone())
-        };
-        let named = variable("GPUMEM_SESSION").map(|name| format!("named {name}"));
-        let slurm = variable("SLURM_JOB_ID").map(|job| {
-            let step = variable("SLURM_STEP_ID").unwrap_or_default();
-            format!("slurm {job} {step}")
-        });
-        let run = variable("TORCHELASTIC_RUN_ID").map(|run| format!("torchelastic {run}"));
-        let job = named
-            .or(slurm)
-            .or(run)
-            .unwrap_or_else(|| format!("group {} {}", process.pid_namespace, process.group));
-        self.spool
-            .then(|| vec![process.host.clone(), process.boot_id.clone(), job])
-    }
-}
-
-/// Reads as far as the first process's definition.
-fn head(path: &Path) -> Option<Head> {
-    let mut reader = CaptureReader::open(path).ok()?;
-    let Ok(Some(Item::Chunk(chunk))) = reader.read_next() else {
-        return None;
-    };
-    let spool = chunk.process == 0;
-    let process = process_of(&chunk)?;
-    Some(Head { spool, process })
-}
-
-fn process_of(chunk: &Chunk) -> Option<ProcessDefinition> {
-    let Ok(Decoded::Definitions { definitions, .. }) = Decoded::of(chunk) else {
-        return None;
-    };
-    definitions
-        .into_iter()
-        .find_map(|definition| match definition {
-            Definition::Process(process) => Some(process),
-            _ => None,
+/// Reads the last recording of a process; `None` where there is none. Of all captures only the beginnings are looked at, or
+/// the processes that they name.
+///
+/// # Errors
+/// Those of [`CaptureReader::open`].
+pub fn of_process(pid: u32, places: &[PathBuf]) -> Result<Option<Session>, CollectorError> {
+    let last = all_captures(places)
+        .flat_map(|path| {
+            let of = head::processes(&path).into_iter();
+            of.filter(|process| process.pid == pid)
+                .map(move |process| (process.started_ns, path.clone()))
         })
+        .max();
+    let Some((started_ns, path)) = last else {
+        return Ok(None);
+    };
+    let mut session = open(&Source::File(path))?;
+    session.processes.retain(|process| {
+        let definition = process.definition();
+        (definition.pid, definition.started_ns) == (pid, started_ns)
+    });
+    Ok(Some(session))
+}
+
+fn all_captures(places: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    places.iter().flat_map(|place| captures(place))
 }
 
 /// The captures of a folder, by name. A folder of somebody else's is not looked into, unless one is root.
@@ -181,6 +134,7 @@ fn read_all(paths: &[PathBuf], places: Vec<PathBuf>) -> Result<Session, Collecto
             last = Some(error);
         }
     }
+    session.end_replaced();
     match last {
         Some(error) if session.files.is_empty() => Err(error),
         None if session.files.is_empty() => Err(CollectorError::NoSession { places }),
@@ -215,11 +169,20 @@ fn read(path: &Path, session: &mut Session) -> Result<(), CollectorError> {
                 (header.process, header.first, header.last, None)
             }
         };
-        let index = *numbers.entry(number).or_insert_with(|| {
-            session.processes.push(Process::default());
-            session.processes.len() - 1
-        });
-        let process = &mut session.processes[index];
+        // What says nothing makes no process.
+        if matches!(decoded, Some(Decoded::Other)) {
+            continue;
+        }
+        let index = match numbers.get(&number) {
+            Some(&index) => index,
+            None => {
+                let Some(index) = session.add_process() else {
+                    continue;
+                };
+                numbers.insert(number, index);
+                index
+            }
+        };
         match decoded {
             Some(decoded) => {
                 if let Decoded::Definitions {
@@ -228,9 +191,9 @@ fn read(path: &Path, session: &mut Session) -> Result<(), CollectorError> {
                 {
                     unreadable += bad;
                 }
-                decoded.feed(process);
+                decoded.feed(session, index);
             }
-            None => process.lose_events(
+            None => session.processes[index].lose_events(
                 last.0
                     .saturating_sub(first.0)
                     .saturating_add(u64::from(first.0 > 0)),
@@ -269,20 +232,14 @@ fn settle(path: &Path, session: &mut Session, numbers: &HashMap<u32, usize>, who
     let mut all_ended = true;
     for (&number, &index) in numbers {
         let process = &mut session.processes[index];
-        let running =
-            process.end().is_none() && liveness(process.definition()) == Liveness::Running;
-        process.set_state(if running {
-            State::Running
-        } else {
-            State::Killed
-        });
-        all_ended &= !running;
+        let state = state(process, path);
+        process.set_state(state);
+        all_ended &= matches!(state, State::Ended | State::Killed);
         let names = symbols::symbolise(process);
         if !names.is_empty() {
             found.push((number, names));
         }
     }
-    session.end_replaced();
     if whole && all_ended && !found.is_empty() && is_mine(path) {
         found.sort_by_key(|(number, _)| *number);
         if let Err(error) = append(path, read_bytes, &found) {
@@ -290,6 +247,20 @@ fn settle(path: &Path, session: &mut Session, numbers: &HashMap<u32, usize>, who
                 "the names that were found could not be kept: {error}"
             ));
         }
+    }
+}
+
+/// How a process fares. One that said no goodbye and cannot be seen from here (another host, a pid namespace of its own)
+/// runs if its capture is being written; if not, nothing says what became of it: a lock may not reach across a network.
+fn state(process: &Process, path: &Path) -> State {
+    if process.end().is_some() {
+        return process.state();
+    }
+    match liveness(process.definition()) {
+        Liveness::Running => State::Running,
+        Liveness::Gone => State::Killed,
+        Liveness::Unknown if is_being_written(path) => State::Running,
+        Liveness::Unknown => State::Unknown,
     }
 }
 
@@ -307,15 +278,9 @@ fn append(
     read_bytes: u64,
     found: &[(u32, Vec<Definition>)],
 ) -> Result<(), CollectorError> {
-    let lock = File::open(path).map_err(CollectorError::io(path))?;
-    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+    let Some(mut writer) = CaptureWriter::append(path, read_bytes)? else {
         return Ok(());
-    }
-    let now_bytes = lock.metadata().map_err(CollectorError::io(path))?.len();
-    if now_bytes != read_bytes {
-        return Ok(());
-    }
-    let mut writer = CaptureWriter::append(path)?;
+    };
     for (number, definitions) in found {
         writer.definitions(*number, definitions)?;
     }

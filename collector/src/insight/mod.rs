@@ -11,3 +11,6 @@ pub mod oom;
 pub mod ps;
 pub mod size;
 pub mod who;
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::insight::who;
-use crate::model::{Process, Session};
+use crate::model::totals::saturating_sum;
+use crate::model::{Process, Session, State};
 
 /// The first key of the report.
 pub const SCHEMA: &str = "gpumem.ps/1";
@@ -30,8 +31,8 @@ pub struct ProcessRow {
     pub rank: Option<u32>,
     /// The ordinals of the devices on which it holds or held memory.
     pub devices: Vec<i16>,
-    /// `running`, `ended` or `killed`.
-    pub state: &'static str,
+    /// `running`, `ended` or `killed`; null where that cannot be told.
+    pub state: Option<&'static str>,
     /// Bytes in use on all devices.
     pub live_bytes: u64,
     /// Bytes taken from the driver on all devices.
@@ -64,11 +65,11 @@ fn row(process: &Process) -> ProcessRow {
         host: definition.host.clone(),
         rank: who::rank(process),
         devices: on_devices().map(|(device, _)| device.0).collect(),
-        state: process.state().name(),
-        live_bytes: on_devices().map(|(_, totals)| totals.live.live_bytes).sum(),
-        reserved_bytes: on_devices()
-            .map(|(_, totals)| totals.reserved.live_bytes)
-            .sum(),
+        state: Some(process.state())
+            .filter(|state| *state != State::Unknown)
+            .map(State::name),
+        live_bytes: saturating_sum(on_devices().map(|(_, totals)| totals.live.live_bytes)),
+        reserved_bytes: saturating_sum(on_devices().map(|(_, totals)| totals.reserved.live_bytes)),
         mode,
         lost_events: process.lost().total(),
     }

@@ -142,6 +142,11 @@ impl Definitions {
         &self.notices
     }
 
+    /// The bytes that they take in memory, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Definitions that were not kept because there were too many.
     pub fn refused(&self) -> u64 {
         self.refused

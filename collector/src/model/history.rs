@@ -37,6 +37,8 @@ const TICK_TIMES: usize = 512;
 /// Deaths that can still be taken back with their birth step known. A free that fails is undone by its own thread's next
 /// event, so a few suffice but for a context's end.
 const GRAVES: usize = 4096;
+/// Ticks after a freeze that may be lifted that are kept in the order of what else happened.
+const PENDING_TICKS: usize = 4096;
 /// Stacks told apart within one place.
 const STACKS: usize = 8;
 
@@ -151,6 +153,18 @@ pub struct PlaceHistory {
     by_ordinal: Cohorts,
 }
 
+impl Pending {
+    fn tick(&mut self, source: ClockSource, time_ns: u64) {
+        if self.ticks < PENDING_TICKS {
+            self.ticks += 1;
+            self.happened.push((time_ns, Happened::Tick(source)));
+        } else {
+            let more = &mut self.more_ticks[source.index()];
+            *more = more.saturating_add(1);
+        }
+    }
+}
+
 impl PlaceHistory {
     /// What is alive by the step of its birth.
     pub fn cohorts(&self, source: ClockSource) -> &[Cohort] {
@@ -193,7 +207,7 @@ impl PlaceHistory {
     }
 
     fn add(&mut self, object: &LiveObject, birth: Birth) {
-        self.live_bytes += object.bytes;
+        self.live_bytes = self.live_bytes.saturating_add(object.bytes);
         self.live_blocks += 1;
         self.max_live_bytes = self.max_live_bytes.max(self.live_bytes);
         for (cohorts, step) in self.cohorts.iter_mut().zip(birth.steps) {
@@ -201,7 +215,7 @@ impl PlaceHistory {
         }
         self.by_ordinal.add(birth.ordinal, object.bytes);
         if let Some(share) = self.share(object.stack) {
-            share.live_bytes += object.bytes;
+            share.live_bytes = share.live_bytes.saturating_add(object.bytes);
             share.max_live_bytes = share.max_live_bytes.max(share.live_bytes);
         }
     }
@@ -233,6 +247,24 @@ pub struct History {
     first_ns: Option<u64>,
     last_ns: u64,
     frozen_ns: Option<u64>,
+    /// What happened since a freeze that may be lifted; `None` while nothing is frozen, or for good.
+    pending: Option<Pending>,
+}
+
+/// What a freeze kept from counting. There are no births among it, so there is no more of it than was alive.
+#[derive(Default)]
+struct Pending {
+    happened: Vec<(u64, Happened)>,
+    ticks: usize,
+    /// Ticks beyond those that are kept in their order.
+    more_ticks: [u32; SOURCES],
+}
+
+/// Something that happened to places or clocks.
+#[derive(Clone, Copy)]
+enum Happened {
+    Died(PlaceId, LiveObject),
+    Tick(ClockSource),
 }
 
 impl History {
@@ -251,7 +283,7 @@ impl History {
         }
         past.last = now;
         past.births += 1;
-        past.allocated_bytes += object.bytes;
+        past.allocated_bytes = past.allocated_bytes.saturating_add(object.bytes);
         past.add(object, birth);
         for rows in &mut past.rows {
             rows.allocate(object.bytes, past.live_bytes, past.live_blocks);
@@ -263,8 +295,14 @@ impl History {
 
     /// An object died.
     pub fn died(&mut self, place: PlaceId, object: &LiveObject, time_ns: u64) {
-        let Some(now) = self.now(time_ns) else { return };
         let key = (object.object, object.key);
+        if let Some(pending) = &mut self.pending
+            && self.births.contains_key(&key)
+        {
+            let happened = Happened::Died(place, *object);
+            pending.happened.push((time_ns, happened));
+        }
+        let Some(now) = self.now(time_ns) else { return };
         let Some(birth) = self.births.remove(&key) else {
             return;
         };
@@ -315,13 +353,44 @@ impl History {
     pub fn tick(&mut self, source: ClockSource, time_ns: u64) {
         if self.now(time_ns).is_some() {
             self.ticks[source.index()].tick(time_ns);
+        } else if let Some(pending) = &mut self.pending {
+            pending.tick(source, time_ns);
         }
     }
 
-    /// What is alive now is what is alive at exit: nothing after this counts.
+    /// What is alive now is what is alive at exit: nothing after this counts. After [`History::freeze_for_now`]: that was
+    /// the end indeed.
     pub fn freeze(&mut self, time_ns: u64) {
         self.first_ns.get_or_insert(time_ns);
         self.frozen_ns.get_or_insert(time_ns);
+        self.pending = None;
+    }
+
+    /// What is alive now is what is alive at exit, unless [`History::thaw`] says that it was not the end.
+    pub fn freeze_for_now(&mut self, time_ns: u64) {
+        if self.frozen_ns.is_none() {
+            self.freeze(time_ns);
+            self.pending = Some(Pending::default());
+        }
+    }
+
+    /// It was not the end: all is as if nothing had been frozen. Does nothing after [`History::freeze`].
+    pub fn thaw(&mut self, time_ns: u64) {
+        let Some(pending) = self.pending.take() else {
+            return;
+        };
+        self.frozen_ns = None;
+        for (then_ns, happened) in pending.happened {
+            match happened {
+                Happened::Died(place, object) => self.died(place, &object, then_ns),
+                Happened::Tick(source) => self.tick(source, then_ns),
+            }
+        }
+        for (source, more) in ClockSource::ALL.into_iter().zip(pending.more_ticks) {
+            for _ in 0..more {
+                self.tick(source, time_ns);
+            }
+        }
     }
 
     /// All places that ever made something, with their past.
@@ -464,6 +533,35 @@ mod tests {
         assert_eq!(history.place(HERE).unwrap().live_bytes, 100);
         assert_eq!(history.ticks(ClockSource::Backward), 0);
         assert_eq!(history.span_ns(), Some((1, 2)));
+    }
+
+    #[test]
+    fn a_freeze_that_was_lifted_leaves_nothing_behind() {
+        let told = |frozen: bool| {
+            let mut history = History::default();
+            history.born(HERE, &object(1, 100), 1);
+            history.born(HERE, &object(2, 50), 2);
+            if frozen {
+                history.freeze_for_now(3);
+            }
+            // More ticks than are kept one by one.
+            for tick in 0..10_000 {
+                history.tick(ClockSource::Backward, 4 + tick);
+                if tick == 5 {
+                    history.died(HERE, &object(1, 100), 10);
+                }
+            }
+            history.tick(ClockSource::Mark, 10_004);
+            history.thaw(10_005);
+            history.born(HERE, &object(3, 7), 10_006);
+            let rows = history.rows(HERE, ClockSource::Backward);
+            let past = history.place(HERE).unwrap();
+            let counts = (past.live_bytes, past.births, past.deaths);
+            let ticks = ClockSource::ALL.map(|source| history.ticks(source));
+            (rows, counts, ticks, history.span_ns())
+        };
+        assert_eq!(told(true), told(false));
+        assert_eq!(told(true).1, (57, 3, 1));
     }
 
     #[test]

@@ -9,8 +9,10 @@ use gpumem_wire::{Change, DeviceOrdinal, Event, LiveObject, LiveTable, Object};
 
 use crate::model::address::AddressMap;
 use crate::model::definitions::Definitions;
+use crate::model::exit::{AtExit, ExitReason};
 use crate::model::history::History;
 use crate::model::place::{Framework, Layer, PlaceId, Places};
+use crate::model::provisional::Provisional;
 use crate::model::selfcheck::TorchChecks;
 use crate::model::totals::{DeviceTotals, Turn};
 
@@ -35,10 +37,13 @@ pub struct Memory {
     /// Driver memory that became a segment because a framework's block was born in it.
     adopted: HashMap<(Object, u64), Framework>,
     totals: BTreeMap<DeviceOrdinal, DeviceTotals>,
+    provisional: HashMap<DeviceOrdinal, Provisional>,
     /// Bytes of torch's segments as torch counts them: mapped bytes for expandable ones.
     torch_reserved: HashMap<DeviceOrdinal, u64>,
     checks: BTreeMap<DeviceOrdinal, TorchChecks>,
+    /// Contexts that were seen being made and live.
     contexts: u64,
+    at_exit: Option<AtExit>,
     unknown: u64,
     changes: Vec<Change>,
 }
@@ -98,23 +103,42 @@ impl Memory {
         self.places.known(object, self.adopted(object))
     }
 
-    /// Applies an event. `before_last_context` is called before the last context of a process that has memory goes, and takes
-    /// its memory along.
-    pub(crate) fn apply(
-        &mut self,
-        definitions: &Definitions,
-        event: &Event,
-        time_ns: u64,
-        before_last_context: impl FnOnce(&mut Self),
-    ) {
+    /// The live set at exit; `None` while nothing says that the program ends.
+    pub fn at_exit(&self) -> Option<&AtExit> {
+        self.at_exit.as_ref()
+    }
+
+    /// The process says that it ends: what is alive now is alive at exit, unless its last context went before.
+    pub(crate) fn end(&mut self, reason: ExitReason, time_ns: u64) {
+        self.history.freeze(time_ns);
+        self.set_at_exit(reason, time_ns, true);
+    }
+
+    fn set_at_exit(&mut self, reason: ExitReason, time_ns: u64, is_final: bool) {
+        let at_exit = self.at_exit.get_or_insert_with(|| AtExit {
+            reason,
+            time_ns,
+            totals: self.totals.clone(),
+            is_final,
+        });
+        at_exit.is_final |= is_final;
+    }
+
+    /// The program goes on after its last context went: that was not its end.
+    fn go_on(&mut self, time_ns: u64) {
+        if self.at_exit.as_ref().is_some_and(|exit| !exit.is_final) {
+            self.at_exit = None;
+            self.history.thaw(time_ns);
+        }
+    }
+
+    /// Applies an event.
+    pub(crate) fn apply(&mut self, definitions: &Definitions, event: &Event, time_ns: u64) {
         let mut changes = core::mem::take(&mut self.changes);
         self.table.apply(event, |change| changes.push(change));
-        let contexts_lost = changes
-            .iter()
-            .filter(|change| matches!(change, Change::Died { object, .. } if object.object == Object::Context))
-            .count() as u64;
-        if contexts_lost > 0 && contexts_lost >= self.contexts && !self.totals.is_empty() {
-            before_last_context(self);
+        if self.ends_last_context(&changes) {
+            self.history.freeze_for_now(time_ns);
+            self.set_at_exit(ExitReason::LastContext, time_ns, false);
         }
         for change in changes.drain(..) {
             match change {
@@ -129,6 +153,25 @@ impl Memory {
             }
         }
         self.changes = changes;
+    }
+
+    /// Whether these changes, of which the table knows already, end the last context of a process that has memory. One that
+    /// was never seen being made is known by the memory that it keeps.
+    fn ends_last_context(&self, changes: &[Change]) -> bool {
+        let ended = changes
+            .iter()
+            .filter(|change| matches!(change, Change::Died { object, .. } if object.object == Object::Context))
+            .count() as u64;
+        let keeps_a_context = |object: &LiveObject| {
+            matches!(
+                object.object,
+                Object::DeviceAllocation | Object::ManagedAllocation
+            )
+        };
+        ended > 0
+            && ended >= self.contexts
+            && !self.totals.is_empty()
+            && !self.table.iter().any(keeps_a_context)
     }
 
     /// Compares torch's totals, which came with a block event that was just applied, with our sums.
@@ -151,6 +194,10 @@ impl Memory {
 
     /// One object's life changes.
     fn turn(&mut self, definitions: &Definitions, object: &LiveObject, turn: Turn, time_ns: u64) {
+        let holds = object.object == Object::Context || Layer::of(object.object).is_some();
+        if turn != Turn::Lost && holds {
+            self.go_on(time_ns);
+        }
         match object.object {
             Object::Context => {
                 self.contexts = match turn {
@@ -173,7 +220,17 @@ impl Memory {
             .map(|place| (place.layer, place.segment_of));
         if let Some((layer, segment_of)) = layer_and_owner {
             let totals = self.totals.entry(object.device).or_default();
+            let before = totals.live.peak();
             totals.turn(turn, layer, segment_of, object.bytes, time_ns);
+            if layer != Layer::TorchBlock && !segment_of.is_some_and(Framework::blocks_are_seen) {
+                let provisional = self.provisional.entry(object.device).or_default();
+                let key = (object.object, object.key);
+                match turn {
+                    Turn::Made => provisional.born(key, object.bytes, before),
+                    Turn::Lost => provisional.died(key),
+                    Turn::Restored => {}
+                }
+            }
         }
         match turn {
             Turn::Made => self.history.born(place, object, time_ns),
@@ -264,16 +321,41 @@ impl Memory {
         };
     }
 
-    /// A torch block is born: what it lies in is a segment of torch's, whoever made it.
+    /// A torch block is born: what it lies in is a segment of torch's, whoever made it. A block in an expandable segment may
+    /// lie in many mappings.
     fn adopt(&mut self, definitions: &Definitions, block: &LiveObject, time_ns: u64) {
-        let Some(extent) = self.extents.find_mut(block.key) else {
-            return;
-        };
-        if extent.segment_of == Some(Framework::Torch) {
-            return;
+        let end = block.key.saturating_add(block.bytes);
+        let mut at = block.key;
+        while let Some(extent) = self.extents.find(at) {
+            if extent.value.segment_of != Some(Framework::Torch) {
+                self.adopt_extent(definitions, extent.value, time_ns);
+            } else if !self.is_adopted(extent.value) {
+                // Its stack says that it is torch's, and then those of its neighbours do.
+                return;
+            }
+            if extent.value.object != Object::Mapping || extent.end >= end {
+                return;
+            }
+            at = extent.end;
         }
-        extent.segment_of = Some(Framework::Torch);
-        let (object, key) = (extent.object, extent.key);
+    }
+
+    fn is_adopted(&self, extent: Extent) -> bool {
+        let memory = match extent.object {
+            Object::Mapping => self
+                .table
+                .get(Object::Mapping, extent.key)
+                .map(|mapping| (Object::Physical, mapping.owner)),
+            object => Some((object, extent.key)),
+        };
+        memory.is_some_and(|key| self.adopted.contains_key(&key))
+    }
+
+    fn adopt_extent(&mut self, definitions: &Definitions, extent: Extent, time_ns: u64) {
+        let Extent { object, key, .. } = extent;
+        if let Some(extent) = self.extents.find_mut(key) {
+            extent.segment_of = Some(Framework::Torch);
+        }
         let Some(&range) = self.table.get(object, key) else {
             return;
         };
@@ -303,6 +385,9 @@ impl Memory {
             .is_some_and(|place| place.segment_of.is_some());
         let totals = self.totals.entry(memory.device).or_default();
         totals.adopted(memory.bytes, was_opaque);
+        if let Some(provisional) = self.provisional.get_mut(&memory.device) {
+            provisional.adopted((memory.object, memory.key), &mut totals.live);
+        }
         self.history.died(old, &memory, time_ns);
         self.history.born(new, &memory, time_ns);
     }

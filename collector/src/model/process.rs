@@ -9,6 +9,7 @@ use gpumem_wire::{
 
 use crate::model::clock::TickClock;
 use crate::model::definitions::Definitions;
+use crate::model::exit::{AtExit, ExitReason};
 use crate::model::history::{ClockSource, History};
 use crate::model::memory::Memory;
 use crate::model::place::{Framework, Places};
@@ -20,6 +21,9 @@ use crate::model::totals::DeviceTotals;
 const FAILURES: usize = 256;
 /// Marks that are kept one by one.
 const MARKS: usize = 1 << 16;
+
+/// Devices that a process can have: more than any host holds, physical or MIG.
+const DEVICES: i16 = 64;
 
 /// No allocation is larger: the address space of a GPU has 47 bits. An event that says so is damaged or made up.
 const ALLOCATION_BYTES: u64 = 1 << 47;
@@ -34,39 +38,20 @@ pub enum State {
     Ended,
     /// It went without a goodbye: a signal, or `_exit`.
     Killed,
+    /// It said no goodbye, and whether it still runs cannot be seen from here: it was on another host, or before a reboot.
+    Unknown,
 }
 
 impl State {
-    /// The name in tables and JSON.
+    /// The name in tables. In JSON what is unknown is null.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Ended => "ended",
             Self::Killed => "killed",
+            Self::Unknown => "unknown",
         }
     }
-}
-
-/// Why the live set was frozen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExitReason {
-    /// The interpreter began to finalise.
-    Finalising,
-    /// The process ran its exit handlers.
-    ExitHandler,
-    /// The last context went.
-    LastContext,
-}
-
-/// The live set at exit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AtExit {
-    /// What said so.
-    pub reason: ExitReason,
-    /// When, in nanoseconds since the epoch.
-    pub time_ns: u64,
-    /// The totals then.
-    pub totals: BTreeMap<DeviceOrdinal, DeviceTotals>,
 }
 
 /// An allocation that failed.
@@ -154,7 +139,6 @@ pub struct Process {
     failures: Vec<Failure>,
     failure_count: u64,
     lost: Lost,
-    at_exit: Option<AtExit>,
     events: u64,
     last_event_ns: u64,
 }
@@ -222,9 +206,9 @@ impl Process {
         self.memory.checks()
     }
 
-    /// The live set at exit; `None` while the process has not come to that.
+    /// The live set at exit; `None` while nothing says that the process ends.
     pub fn at_exit(&self) -> Option<&AtExit> {
-        self.at_exit.as_ref()
+        self.memory.at_exit()
     }
 
     /// Allocations that failed, the first few hundred.
@@ -284,18 +268,14 @@ impl Process {
 
     /// Whether a definition is of this very process.
     pub fn is(&self, other: &ProcessDefinition) -> bool {
-        self.has_pid_of(other) && self.definition.nonce == other.nonce
-    }
-
-    /// Whether a definition is of the program that this process runs since an `exec`.
-    pub fn became(&self, other: &ProcessDefinition) -> bool {
-        self.has_pid_of(other) && self.definition.nonce != other.nonce
-    }
-
-    fn has_pid_of(&self, other: &ProcessDefinition) -> bool {
         let mine = &self.definition;
-        (mine.pid, mine.start_ticks, mine.pid_namespace)
-            == (other.pid, other.start_ticks, other.pid_namespace)
+        (mine.pid, mine.start_ticks, mine.pid_namespace, mine.nonce)
+            == (
+                other.pid,
+                other.start_ticks,
+                other.pid_namespace,
+                other.nonce,
+            )
             && mine.boot_id == other.boot_id
             && mine.host == other.host
     }
@@ -318,6 +298,7 @@ impl Process {
                 };
                 self.end = Some(end);
             }
+            Definition::Device(device) if !(0..DEVICES).contains(&device.ordinal) => {}
             other => self.definitions.add(other),
         }
     }
@@ -334,6 +315,10 @@ impl Process {
 
     /// Takes an event. Events come in the order of their numbers.
     pub fn apply(&mut self, event: &Event) {
+        let event = &Event {
+            device: known(event.device),
+            ..*event
+        };
         self.events += 1;
         // A better line through the anchors must not make time run backwards.
         let time_ns = self.clock.at(event.time).max(self.last_event_ns);
@@ -344,10 +329,10 @@ impl Process {
             return;
         }
         if kind == Kind::Finalising || event.flags.contains(Flags::FINALISING) {
-            self.freeze(ExitReason::Finalising, time_ns);
+            self.memory.end(ExitReason::Finalising, time_ns);
         }
         match kind {
-            Kind::ExitHandler => self.freeze(ExitReason::ExitHandler, time_ns),
+            Kind::ExitHandler => self.memory.end(ExitReason::ExitHandler, time_ns),
             Kind::Mark => self.mark(event, time_ns),
             Kind::UserScope => self.scope(event.stack, time_ns),
             Kind::BackwardBegin => {
@@ -368,18 +353,10 @@ impl Process {
             }
             _ => {}
         }
-        let at_exit = &mut self.at_exit;
-        self.memory
-            .apply(&self.definitions, event, time_ns, |memory| {
-                freeze(at_exit, memory, ExitReason::LastContext, time_ns);
-            });
+        self.memory.apply(&self.definitions, event, time_ns);
         if matches!(kind, Kind::BlockAlloc | Kind::BlockFree) {
             self.memory.check_torch(event, time_ns);
         }
-    }
-
-    fn freeze(&mut self, reason: ExitReason, time_ns: u64) {
-        freeze(&mut self.at_exit, &mut self.memory, reason, time_ns);
     }
 
     fn tick(&mut self, source: ClockSource, time_ns: u64) {
@@ -448,6 +425,16 @@ impl Process {
     }
 }
 
+/// The device, if a host can have it. A stream that names others must not make the model keep totals for each of them.
+fn known(device: DeviceOrdinal) -> DeviceOrdinal {
+    let is_known = device == DeviceOrdinal::HOST || (0..DEVICES).contains(&device.0);
+    if is_known {
+        device
+    } else {
+        DeviceOrdinal::UNKNOWN
+    }
+}
+
 /// Whether word 1 of such an event is the size of something that comes to life.
 const fn makes_memory(kind: Kind) -> bool {
     matches!(
@@ -459,19 +446,6 @@ const fn makes_memory(kind: Kind) -> bool {
             | Kind::Map
             | Kind::BlockAlloc
     )
-}
-
-/// Only the first reason counts.
-fn freeze(at_exit: &mut Option<AtExit>, memory: &mut Memory, reason: ExitReason, time_ns: u64) {
-    if at_exit.is_some() {
-        return;
-    }
-    memory.history_mut().freeze(time_ns);
-    *at_exit = Some(AtExit {
-        reason,
-        time_ns,
-        totals: memory.totals().clone(),
-    });
 }
 
 #[cfg(test)]

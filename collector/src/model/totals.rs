@@ -2,6 +2,11 @@
 
 use crate::model::place::{Framework, Layer};
 
+/// A sum that stays at the most that fits: what a damaged or made-up capture says must not wrap around to little.
+pub fn saturating_sum(values: impl IntoIterator<Item = u64>) -> u64 {
+    values.into_iter().fold(0, u64::saturating_add)
+}
+
 /// A quantity of memory over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gauge {
@@ -19,7 +24,41 @@ pub struct Gauge {
     pub made_objects: u64,
 }
 
+/// The most of something, and when that was first so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Peak {
+    pub(crate) bytes: u64,
+    pub(crate) time_ns: u64,
+}
+
+impl Peak {
+    /// The peak without `bytes` that counted from some time on; `before`: the peak up to that time.
+    pub(crate) fn without(self, bytes: u64, before: Self) -> Self {
+        let since = self.bytes.saturating_sub(bytes);
+        if since > before.bytes {
+            Self {
+                bytes: since,
+                ..self
+            }
+        } else {
+            before
+        }
+    }
+}
+
 impl Gauge {
+    pub(crate) const fn peak(&self) -> Peak {
+        Peak {
+            bytes: self.peak_bytes,
+            time_ns: self.peak_time_ns,
+        }
+    }
+
+    pub(crate) fn set_peak(&mut self, peak: Peak) {
+        self.peak_bytes = peak.bytes;
+        self.peak_time_ns = peak.time_ns;
+    }
+
     /// An object was made.
     pub fn made(&mut self, bytes: u64, time_ns: u64) {
         self.made_bytes = self.made_bytes.saturating_add(bytes);

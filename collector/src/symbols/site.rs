@@ -9,7 +9,7 @@ use crate::symbols::frames::{Language, ResolvedFrame, frames};
 /// A line of source that stands for a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Site {
-    /// The file as the frame names it; a notebook cell is `In [12]`.
+    /// The file as the frame names it; a notebook cell is `In [12]`, or `In [cell HASH]` where its number is not known.
     pub file: Option<String>,
     /// The line, from 1.
     pub line: Option<u32>,
@@ -140,15 +140,7 @@ fn whose_python(file: &str, function: &str) -> Whose {
 }
 
 fn whose_native(file: &str, function: &str, module: Option<&str>) -> Whose {
-    let toolchain = [
-        "/rustc/",
-        "/usr/include/",
-        "/usr/src/",
-        "/usr/lib/",
-        "/build/",
-        "/.cargo/registry/",
-    ];
-    if toolchain.iter().any(|part| file.contains(part))
+    if is_toolchain_source(file)
         || module.is_some_and(is_machinery_module)
         || is_cuda_runtime(function)
     {
@@ -206,26 +198,38 @@ fn is_installed(path: &str) -> bool {
     path.contains("/site-packages/") || path.contains("/dist-packages/")
 }
 
-/// torch, installed or built in its own tree.
-fn is_torch_source(file: &str) -> bool {
-    let Some((_, inside)) = file.rsplit_once("/torch/") else {
-        return false;
-    };
-    let folder = inside.split('/').next().unwrap_or(inside);
-    let own = [
-        "autograd",
-        "cuda",
-        "distributed",
-        "fx",
-        "nn",
-        "optim",
-        "utils",
-        "func",
-        "jit",
-        "amp",
-        "ao",
+/// Source of a compiler, of its library, of CUDA or of the system, as the builder of a distribution named it.
+fn is_toolchain_source(file: &str) -> bool {
+    const PREFIXES: [&str; 5] = [
+        "/rustc/",
+        "/usr/include/",
+        "/usr/lib/",
+        "/usr/local/cuda",
+        // Where Fedora puts the source of its packages; /usr/src itself is where images keep the user's.
+        "/usr/src/debug/",
     ];
-    is_installed(file) || folder.starts_with('_') || own.contains(&folder)
+    // Debian and Ubuntu build in /build/PACKAGE-RANDOM/, and so do users in /build/.
+    const PACKAGES: [&str; 5] = ["glibc-", "gcc-", "rustc-", "llvm-toolchain-", "python3"];
+    const PARTS: [&str; 3] = ["/include/c++/", "/.cargo/registry/", "/cargo/registry/src/"];
+    let built = file.strip_prefix("/build/").is_some_and(|rest| {
+        let rest = rest.strip_prefix("reproducible-path/").unwrap_or(rest);
+        PACKAGES.iter().any(|package| rest.starts_with(package))
+    });
+    built
+        || PREFIXES.iter().any(|prefix| file.starts_with(prefix))
+        || PARTS.iter().any(|part| file.contains(part))
+}
+
+/// torch's Python, installed or in its own repository. A folder that a user calls torch is his; torch's C++ is known by its
+/// modules.
+fn is_torch_source(file: &str) -> bool {
+    [
+        "/site-packages/torch/",
+        "/dist-packages/torch/",
+        "/pytorch/torch/",
+    ]
+    .iter()
+    .any(|folder| file.contains(folder))
 }
 
 /// Code that a compiler wrote while the program ran.
@@ -236,8 +240,12 @@ fn is_generated(file: &str) -> bool {
 /// Python's standard library, in a folder or in a zip.
 fn is_python_library(file: &str) -> bool {
     let in_folder = |marker: &str| {
-        file.rsplit_once(marker)
-            .is_some_and(|(_, rest)| rest.starts_with(|digit: char| digit.is_ascii_digit()))
+        file.rsplit_once(marker).is_some_and(|(_, rest)| {
+            let (version, _) = rest.split_once('/').unwrap_or((rest, ""));
+            // Built without the interpreter lock: python3.13t.
+            let number = version.strip_suffix('t').unwrap_or(version);
+            !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+        })
     };
     in_folder("/lib/python3.") || in_folder("/lib64/python3.") || {
         file.rsplit_once("/python3").is_some_and(|(_, rest)| {
@@ -248,13 +256,25 @@ fn is_python_library(file: &str) -> bool {
     }
 }
 
-/// `In [12]` for the twelfth cell of a notebook.
+/// `In [12]` for the twelfth cell of a notebook. Jupyter since ipykernel 6 names a cell's file by a hash of its text alone
+/// (`/tmp/ipykernel_PID/HASH.py`): its number is not known, and `In [cell HASH]` is the same name each time it is run.
 fn notebook_cell(file: &str) -> Option<String> {
-    let number = file.strip_prefix("<ipython-input-")?.split('-').next()?;
-    number
-        .bytes()
-        .all(|digit| digit.is_ascii_digit())
-        .then(|| format!("In [{number}]"))
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (folders, name) = file.rsplit_once('/').unwrap_or(("", file));
+    let stem = name.strip_suffix(".py").unwrap_or(name);
+    let folder = folders.rsplit('/').next().unwrap_or(folders);
+    if let Some(cell) = file.strip_prefix("<ipython-input-").or_else(|| {
+        // As Colab has it.
+        stem.strip_prefix("ipython-input-")
+    }) {
+        return match cell.split_once('-') {
+            Some((number, _)) if digits(number) => Some(format!("In [{number}]")),
+            Some(_) => None,
+            None => digits(cell).then(|| format!("In [cell {cell}]")),
+        };
+    }
+    let of_kernel = folder.strip_prefix("ipykernel_").is_some_and(digits);
+    (of_kernel && digits(stem)).then(|| format!("In [cell {stem}]"))
 }
 
 /// Whether a pattern with `*` for any characters matches all of a text.

@@ -9,6 +9,7 @@ use gpumem_wire::{Definition, Frame, ModuleId, StackId};
 
 use super::*;
 use crate::model::testing::{Step, Trace, alloc};
+use crate::symbols::site::{Whose, whose};
 
 /// The load bias of this executable: where `/proc/self/maps` has its first page.
 fn load_bias(executable: &str) -> u64 {
@@ -352,4 +353,119 @@ fn what_one_calls_one_s_own_is_one_s_own() {
     };
     let line = |mine: &Mine| site_by(&process, stack, mine).and_then(|site| site.line);
     assert_eq!((line(&mine), line(&Mine::default())), (Some(1), Some(2)));
+}
+
+#[test]
+fn whose_a_file_is_goes_by_where_it_is_installed_not_by_what_a_folder_is_called() {
+    let python = |file: &str| {
+        let frame = ResolvedFrame {
+            function: "f".into(),
+            file: Some(file.into()),
+            line: Some(1),
+            language: Language::Python,
+            module: None,
+        };
+        whose(&frame, &Mine::default())
+    };
+    for (file, owner) in [
+        (
+            "/v/lib/python3.11/site-packages/torch/nn/modules/linear.py",
+            Whose::Machinery,
+        ),
+        (
+            "/usr/lib/python3/dist-packages/torch/cuda/memory.py",
+            Whose::Machinery,
+        ),
+        ("/home/u/pytorch/torch/nn/functional.py", Whose::Machinery),
+        (
+            "/home/u/torch/.venv/lib/python3.11/site-packages/requests/api.py",
+            Whose::Package,
+        ),
+        (
+            "/v/site-packages/lightning/fabric/torch/x.py",
+            Whose::Package,
+        ),
+        ("/v/site-packages/torchvision/ops/boxes.py", Whose::Package),
+        ("/home/u/torch/utils/train.py", Whose::User),
+        ("/home/u/torch/train.py", Whose::User),
+        ("/opt/conda/lib/python3.12/runpy.py", Whose::Machinery),
+        ("/opt/py/lib/python3.13t/runpy.py", Whose::Machinery),
+        ("/home/u/lib/python3.9projects/a.py", Whose::User),
+        ("/tmp/ipykernel_77/1234567890.py", Whose::User),
+        ("/tmp/torchinductor_u/ab/cab.py", Whose::Machinery),
+    ] {
+        assert_eq!(python(file), owner, "{file}");
+    }
+    let native = |file: &str| {
+        let frame = ResolvedFrame {
+            function: "grow".into(),
+            file: Some(file.into()),
+            line: Some(1),
+            language: Language::Native,
+            module: Some("/opt/app/server".into()),
+        };
+        whose(&frame, &Mine::default())
+    };
+    for (file, owner) in [
+        ("/build/app/src/server.cc", Whose::User),
+        ("/home/u/build/gen.cc", Whose::User),
+        ("/build/server.cc", Whose::User),
+        ("/home/u/rustc/lexer.rs", Whose::User),
+        (
+            "/build/glibc-B3wQXB/glibc-2.31/csu/libc-start.c",
+            Whose::Machinery,
+        ),
+        (
+            "/build/reproducible-path/glibc-2.36/csu/libc-start.c",
+            Whose::Machinery,
+        ),
+        (
+            "/build/gcc-14-HtnwCo/gcc-14/src/libstdc++-v3/new_op.cc",
+            Whose::Machinery,
+        ),
+        ("/rustc/abc/library/alloc/src/vec/mod.rs", Whose::Machinery),
+        ("/usr/include/c++/12/bits/stl_vector.h", Whose::Machinery),
+        (
+            "/opt/conda/x86_64-conda-linux-gnu/include/c++/13/vector",
+            Whose::Machinery,
+        ),
+        (
+            "/usr/local/cuda-12.4/include/thrust/device_vector.h",
+            Whose::Machinery,
+        ),
+        (
+            "/root/.cargo/registry/src/index.crates.io-6f/cudarc-0.1/src/lib.rs",
+            Whose::Machinery,
+        ),
+    ] {
+        assert_eq!(native(file), owner, "{file}");
+    }
+}
+
+#[test]
+fn a_cell_is_named_by_its_number_where_it_is_known() {
+    for (file, name) in [
+        ("<ipython-input-12-0a1b2c>", "In [12]:3 f"),
+        ("/tmp/ipython-input-12-0a1b2c.py", "In [12]:3 f"),
+        (
+            "/tmp/ipython-input-1234567890.py",
+            "In [cell 1234567890]:3 f",
+        ),
+        (
+            "/tmp/ipykernel_4711/1234567890.py",
+            "In [cell 1234567890]:3 f",
+        ),
+        ("/scratch/t/ipykernel_4711/99.py", "In [cell 99]:3 f"),
+        (
+            "/tmp/ipykernel_4711/lib/99.py",
+            "/tmp/ipykernel_4711/lib/99.py:3 f",
+        ),
+        (
+            "/home/u/ipykernel_notes/99.py",
+            "/home/u/ipykernel_notes/99.py:3 f",
+        ),
+    ] {
+        let step = alloc(0x1000, 1).at(&format!("{file}:3 f"));
+        assert_eq!(site_of(step).as_deref(), Some(name));
+    }
 }

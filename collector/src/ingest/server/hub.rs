@@ -15,13 +15,12 @@ use crate::ingest::capture::CaptureWriter;
 use crate::ingest::decode::Decoded;
 use crate::ingest::liveness::{Liveness, liveness};
 use crate::ingest::server::{FinishPolicy, Message, WAITING_CHUNKS, lock};
-use crate::model::{Process, Session, State};
+use crate::model::session::PROCESSES;
+use crate::model::{Session, State};
 use crate::symbols;
 
 /// Connections at one time.
 const CONNECTIONS: usize = 1024;
-/// Processes in one session.
-const PROCESSES: usize = 4096;
 
 /// A peer.
 struct Connection {
@@ -130,6 +129,9 @@ impl Hub {
                 self.connections
                     .insert(connection, Connection { stream, process });
             }
+            Message::Stuck { why } => self.note(format!(
+                "processes had to wait for the collector, which could not take them in: {why}"
+            )),
             Message::Refused { why } => self.note(format!("a connection was turned away: {why}")),
             Message::Chunk {
                 connection,
@@ -175,10 +177,7 @@ impl Hub {
                 index
             }
         };
-        let process = session
-            .processes
-            .get_mut(index)
-            .ok_or("it has no process")?;
+        let process = session.processes.get(index).ok_or("it has no process")?;
         if let Decoded::Definitions { definitions, .. } = &decoded
             && definitions
                 .iter()
@@ -186,7 +185,7 @@ impl Hub {
         {
             return Err("it claims to be two processes".into());
         }
-        decoded.feed(process);
+        decoded.feed(&mut session, index);
         drop(session);
         // In a capture of many processes 0 would mean "the only one".
         chunk.process = index as u32 + 1;
@@ -283,9 +282,7 @@ fn introduce(session: &mut Session, first: &Decoded) -> Result<usize, String> {
     {
         return Ok(known);
     }
-    if session.processes.len() >= PROCESSES {
-        return Err(format!("there are {PROCESSES} processes already"));
-    }
-    session.processes.push(Process::default());
-    Ok(session.processes.len() - 1)
+    session
+        .add_process()
+        .ok_or_else(|| format!("there are {PROCESSES} processes already"))
 }

@@ -7,15 +7,22 @@ use std::thread;
 use crossbeam_channel::Sender;
 use gpumem_wire::chunk::HEADER_BYTES;
 use gpumem_wire::{Chunk, ChunkHeader};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::ingest::capture::read_up_to;
 use crate::ingest::decode::Decoded;
 use crate::ingest::server::Message;
 
+/// How long to wait before accepting is tried again when something is short.
+const RETRY: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
 /// Accepts until the other end of `stopped` is closed, and then what is waiting already.
 pub(super) fn accept_all(listener: &UnixListener, stopped: &UnixStream, hub: &Sender<Message>) {
     let mut number = 0;
+    let mut said = false;
     loop {
         let mut ready = [
             PollFd::new(listener, PollFlags::IN),
@@ -26,41 +33,71 @@ pub(super) fn accept_all(listener: &UnixListener, stopped: &UnixStream, hub: &Se
             Err(_) => return,
         }
         let stop = !ready[1].revents().is_empty();
-        while let Ok((stream, _)) = listener.accept() {
-            number += 1;
-            let message = match welcome(&stream).and_then(|()| stream.try_clone()) {
-                Ok(own) => {
-                    let to_hub = hub.clone();
-                    let reader = thread::Builder::new()
-                        .name("gpumem-read".into())
-                        .stack_size(256 << 10);
-                    let opened = hub.send(Message::Opened {
-                        connection: number,
-                        stream: own,
-                    });
-                    if opened.is_err() {
-                        return;
+        let mut stuck = false;
+        loop {
+            let stream = match listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => break,
+                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => continue,
+                    _ => {
+                        // File descriptors or memory are short. Those who knock wait in the socket's queue meanwhile.
+                        stuck = true;
+                        let why = error.to_string();
+                        if !core::mem::replace(&mut said, true)
+                            && hub.send(Message::Stuck { why }).is_err()
+                        {
+                            return;
+                        }
+                        break;
                     }
-                    match reader.spawn(move || read_stream(number, stream, &to_hub)) {
-                        Ok(_) => continue,
-                        Err(error) => Message::Closed {
-                            connection: number,
-                            why: Some(format!("no thread could be started for it: {error}")),
-                        },
-                    }
-                }
-                Err(error) => Message::Refused {
-                    why: error.to_string(),
                 },
             };
-            if hub.send(message).is_err() {
+            said = false;
+            number += 1;
+            if !take_in(number, stream, hub) {
                 return;
             }
         }
         if stop {
             return;
         }
+        if stuck {
+            // The listener stays ready, so that only the other end can be waited for.
+            let mut stopped = [PollFd::new(stopped, PollFlags::IN)];
+            let _ = poll(&mut stopped, Some(&RETRY));
+        }
     }
+}
+
+/// Lets one peer speak, on a thread of its own. `false`: nobody listens any more.
+fn take_in(number: u64, stream: UnixStream, hub: &Sender<Message>) -> bool {
+    let message = match welcome(&stream).and_then(|()| stream.try_clone()) {
+        Ok(own) => {
+            let opened = hub.send(Message::Opened {
+                connection: number,
+                stream: own,
+            });
+            if opened.is_err() {
+                return false;
+            }
+            let to_hub = hub.clone();
+            let reader = thread::Builder::new()
+                .name("gpumem-read".into())
+                .stack_size(256 << 10);
+            match reader.spawn(move || read_stream(number, stream, &to_hub)) {
+                Ok(_) => return true,
+                Err(error) => Message::Closed {
+                    connection: number,
+                    why: Some(format!("no thread could be started for it: {error}")),
+                },
+            }
+        }
+        Err(error) => Message::Refused {
+            why: error.to_string(),
+        },
+    };
+    hub.send(message).is_ok()
 }
 
 /// Only processes of ours and root's may speak.

@@ -11,6 +11,7 @@ use super::verdict::Finding;
 use crate::insight::clock::ClockKind;
 use crate::model::Process;
 use crate::model::place::Layer;
+use crate::model::totals::saturating_sum;
 
 /// Places that leak in step begin within so many steps of each other.
 const TOGETHER_STEPS: u32 = 4;
@@ -42,10 +43,11 @@ pub(super) fn assemble(process: &Process, judged: &[Judged<'_>]) -> Vec<Leak> {
 /// of source belong to the same retained graph.
 fn join_nameless(groups: &mut Vec<Vec<(&Judged<'_>, &Finding)>>) {
     let rate = |group: &[(&Judged<'_>, &Finding)]| -> u64 {
-        group
-            .iter()
-            .map(|(_, finding)| finding.bytes_per_step as u64)
-            .sum()
+        saturating_sum(
+            group
+                .iter()
+                .map(|(_, finding)| finding.bytes_per_step as u64),
+        )
     };
     let has_line = |group: &[(&Judged<'_>, &Finding)]| {
         group
@@ -124,7 +126,7 @@ fn leak(process: &Process, group: &[(&Judged<'_>, &Finding)]) -> Leak {
             .bytes_per_hour
             .map(|_| sum(&|finding| finding.bytes_per_hour.unwrap_or(0.0))),
         live_bytes: held.live_bytes,
-        max_live_bytes: group.iter().map(|(one, _)| one.past.max_live_bytes).sum(),
+        max_live_bytes: saturating_sum(group.iter().map(|(one, _)| one.past.max_live_bytes)),
         live_blocks: held.live_blocks,
         confidence: finding.confidence,
         since: Since {
@@ -174,7 +176,7 @@ fn unmapped_bytes(process: &Process, group: &[(&Judged<'_>, &Finding)]) -> u64 {
     {
         return 0;
     }
-    process
+    let unmapped = process
         .live()
         .iter()
         .filter(|object| object.object == Object::Physical && object.mappings == 0)
@@ -182,8 +184,8 @@ fn unmapped_bytes(process: &Process, group: &[(&Judged<'_>, &Finding)]) -> u64 {
             let place = process.memory().place_of(object);
             group.iter().any(|(one, _)| Some(one.id) == place)
         })
-        .map(|object| object.bytes)
-        .sum()
+        .map(|object| object.bytes);
+    saturating_sum(unmapped)
 }
 
 fn phase(process: &Process, time_ns: u64) -> Option<String> {

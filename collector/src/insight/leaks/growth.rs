@@ -5,6 +5,7 @@
 //! ten million.
 
 use crate::model::history::Cohort;
+use crate::model::totals::saturating_sum;
 
 /// Steps that a growth must cover: fewer are an accident.
 pub(super) const LEAST_STEPS: u32 = 6;
@@ -141,7 +142,7 @@ fn piling_up(window: &[Sample], cohorts: &[Cohort]) -> Option<Growth> {
         .iter()
         .filter(|cohort| (first..end).contains(&cohort.step))
     {
-        sum.valley += cohort.bytes;
+        sum.valley = sum.valley.saturating_add(cohort.bytes);
         sum.blocks += cohort.blocks;
         // What was born in a step counts from the next one on, as in a valley.
         sum.step = cohort.step.saturating_add(cohort.steps);
@@ -241,7 +242,7 @@ fn growing(window: &[Sample], range: Range, cohorts: &[Cohort]) -> Option<Growth
     let bins = Bins::of(&window)?;
     let survivors = bins.survivors(cohorts);
     let since = || cohorts.iter().filter(|cohort| cohort.step >= bins.from);
-    let born_since: u64 = since().map(|cohort| cohort.bytes).sum();
+    let born_since: u64 = saturating_sum(since().map(|cohort| cohort.bytes));
     let alive: u64 = since().map(|cohort| cohort.blocks).sum();
     let grown = bins.grown();
     let holds = bins.nondecreasing() >= MONOTONE

@@ -33,7 +33,7 @@ pub(super) fn rows(
         }
         let layer = one.place.layer.name();
         rows.entry((kind, layer, format!("{:?}", one.site)))
-            .and_modify(|row| row.live_bytes += one.past.live_bytes)
+            .and_modify(|row| row.live_bytes = row.live_bytes.saturating_add(one.past.live_bytes))
             .or_insert_with(|| NotLeak {
                 kind,
                 layer,
@@ -68,9 +68,12 @@ fn pools(process: &Process, device: DeviceOrdinal) -> Vec<NotLeak> {
                     place.layer.name(),
                     framework.blocks_are_seen(),
                 );
-                *segments.entry(key).or_default() += past.live_bytes;
+                let segments = segments.entry(key).or_default();
+                *segments = segments.saturating_add(past.live_bytes);
             }
-            None if place.layer == Layer::TorchBlock => blocks += past.live_bytes,
+            None if place.layer == Layer::TorchBlock => {
+                blocks = past.live_bytes.saturating_add(blocks);
+            }
             None => {}
         }
     }

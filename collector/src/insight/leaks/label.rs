@@ -56,7 +56,7 @@ pub(super) struct Held {
 
 impl Held {
     pub(super) fn add(&mut self, past: &PlaceHistory) {
-        self.live_bytes += past.live_bytes;
+        self.live_bytes = self.live_bytes.saturating_add(past.live_bytes);
         self.live_blocks += past.live_blocks;
         self.births += past.births;
         self.deaths += past.deaths;

@@ -4,6 +4,7 @@ use super::Judged;
 use super::report::{FullIn, Leak};
 use crate::insight::clock::ClockKind;
 use crate::model::history::{ClockSource, History};
+use crate::model::totals::saturating_sum;
 
 /// When the growth that goes on fills what is free.
 pub(super) fn full_in(
@@ -13,14 +14,14 @@ pub(super) fn full_in(
     clock: Option<ClockSource>,
 ) -> Option<FullIn> {
     let growing = || leaks.iter().filter(|leak| leak.still_growing);
-    let per_hour: u64 = growing().filter_map(|leak| leak.bytes_per_hour).sum();
+    let per_hour = saturating_sum(growing().filter_map(|leak| leak.bytes_per_hour));
     let seconds = (per_hour > 0).then(|| (free_bytes as f64 / per_hour as f64 * 3600.0) as u64);
     let clock_kind = clock.map_or(ClockKind::Repetition, ClockKind::from);
     let mut rates = growing()
         .filter(|leak| leak.clock == clock_kind)
         .map(|leak| leak.bytes_per_step);
     let per_step = match clock {
-        Some(_) => rates.sum(),
+        Some(_) => saturating_sum(rates),
         // Without a common clock only a single leak has steps.
         None => rates.next().filter(|_| rates.next().is_none()).unwrap_or(0),
     };
@@ -28,10 +29,8 @@ pub(super) fn full_in(
         let step_ns = history.step_ns(clock?)?;
         (per_step > 0).then(|| (free_bytes as f64 / per_step as f64 * step_ns / 1e9) as u64)
     });
-    (per_step > 0).then(|| FullIn {
-        steps: free_bytes / per_step,
-        seconds,
-    })
+    let steps = free_bytes.checked_div(per_step);
+    (steps.is_some() || seconds.is_some()).then_some(FullIn { steps, seconds })
 }
 
 /// The growth of a process on a device, and the leaks' part in it.

@@ -99,8 +99,8 @@ pub struct ClockRow {
 /// When a device would be full, if nothing changed.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct FullIn {
-    /// Steps from the end of what was seen.
-    pub steps: u64,
+    /// Steps from the end of what was seen; null without a step that all that grows has in common.
+    pub steps: Option<u64>,
     /// Seconds from the end of what was seen.
     pub seconds: Option<u64>,
 }

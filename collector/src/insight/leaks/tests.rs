@@ -3,6 +3,9 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
+use gpumem_wire::Definition;
+use gpumem_wire::define::DeviceDefinition;
+
 use super::*;
 use crate::model::testing::{
     KIB, MIB, Step, Trace, alloc, backward_begin, backward_end, block, block_free, exit_handler,
@@ -208,7 +211,37 @@ fn a_block_kept_each_step_is_growing_with_its_bytes() {
     let steps = 40 / row.clock.steps.unwrap();
     let want = 4 * MIB * steps.max(1);
     assert!(leak.bytes_per_step.abs_diff(want) <= want / 50);
-    assert!(row.full_in.unwrap().steps > 1000);
+    assert!(row.full_in.unwrap().steps.unwrap() > 1000);
+}
+
+#[test]
+fn leaks_without_a_common_step_still_fill_the_device_at_some_time() {
+    // 1 GiB is free at most; each leak takes 1 MiB every 100 ms.
+    for (leaks, steps, seconds) in [(1, true, 98), (2, false, 47)] {
+        let mut program = Program::new();
+        for _ in 0..40 {
+            for line in 0..leaks {
+                let at = program.address(MIB);
+                let place = format!("a.py:{} keep", 10 + line);
+                let wait = if line == 0 { 99 } else { 1 };
+                program.push(alloc(at, MIB).at(&place).after_ms(wait));
+            }
+            program.pause(u64::from(leaks == 1));
+        }
+        program.trace.define(Definition::Device(DeviceDefinition {
+            ordinal: 0,
+            total_bytes: 1024 * MIB,
+            ..DeviceDefinition::default()
+        }));
+        let row = program.row();
+        assert_eq!(row.leaks.len(), leaks, "{row:#?}");
+        let full = row.full_in.expect("an outlook");
+        assert_eq!(full.steps.is_some(), steps);
+        let found = full.seconds.expect("seconds");
+        assert!(found.abs_diff(seconds) <= 5, "{found}");
+        let json = serde_json::to_value(full).expect("json");
+        assert_eq!(json["steps"].is_null(), !steps);
+    }
 }
 
 #[test]

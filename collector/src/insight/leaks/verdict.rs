@@ -304,7 +304,7 @@ fn cohorts_by_use(past: &PlaceHistory, uses: &[Repetition]) -> Vec<Cohort> {
         match cohorts.last_mut() {
             Some(known) if known.step == first => {
                 known.steps = known.steps.max(last - first + 1);
-                known.bytes += cohort.bytes;
+                known.bytes = known.bytes.saturating_add(cohort.bytes);
                 known.blocks += cohort.blocks;
             }
             _ => cohorts.push(Cohort {

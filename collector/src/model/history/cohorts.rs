@@ -27,7 +27,7 @@ impl Cohort {
             step: self.step,
             steps: next.end() - self.step,
             filled: self.filled + next.filled,
-            bytes: self.bytes + next.bytes,
+            bytes: self.bytes.saturating_add(next.bytes),
             blocks: self.blocks + next.blocks,
         }
     }
@@ -48,7 +48,7 @@ impl Cohorts {
         if let Some(cohort) = after.checked_sub(1).and_then(|index| self.0.get_mut(index))
             && step < cohort.end()
         {
-            cohort.bytes += bytes;
+            cohort.bytes = cohort.bytes.saturating_add(bytes);
             cohort.blocks += 1;
             return;
         }

@@ -5,6 +5,7 @@
 //! merged first, and bursts are told when the rhythm is read.
 
 use super::thin;
+use crate::model::totals::saturating_sum;
 
 /// A gap this much shorter than the place's usual one does not separate two repetitions.
 const BURST: u64 = 50;
@@ -112,10 +113,10 @@ impl Repetitions {
             ((inside / gaps).min(point.longest_gap_ns), inside)
         }));
         gaps.sort_unstable();
-        let half = gaps.iter().map(|&(_, span)| span).sum::<u64>() / 2;
+        let half = saturating_sum(gaps.iter().map(|&(_, span)| span)) / 2;
         let mut sum = 0;
         for (gap, span) in gaps {
-            sum += span;
+            sum = span.saturating_add(sum);
             if sum >= half {
                 return gap;
             }
@@ -197,7 +198,7 @@ fn merged(a: &Point, b: &Point, least_gap_ns: u64) -> Point {
     };
     Point {
         births: a.births + b.births,
-        bytes: a.bytes + b.bytes,
+        bytes: a.bytes.saturating_add(b.bytes),
         first_ns: a.first_ns,
         last_ns: b.last_ns,
         longest_gap_ns: a.longest_gap_ns.max(b.longest_gap_ns).max(gap),

@@ -51,8 +51,8 @@ impl Row {
             steps: self.steps.saturating_add(next.steps),
             valley: self.valley.min(next.valley),
             peak: self.peak.max(next.peak),
-            allocated: self.allocated + next.allocated,
-            freed: self.freed + next.freed,
+            allocated: self.allocated.saturating_add(next.allocated),
+            freed: self.freed.saturating_add(next.freed),
             blocks: self.blocks.min(next.blocks),
         }
     }
@@ -87,11 +87,15 @@ impl StepRows {
     }
 
     pub(super) fn allocate(&mut self, bytes: u64, live_bytes: u64, blocks: u64) {
-        self.now(live_bytes, blocks, |row| row.allocated += bytes);
+        self.now(live_bytes, blocks, |row| {
+            row.allocated = row.allocated.saturating_add(bytes)
+        });
     }
 
     pub(super) fn free(&mut self, bytes: u64, live_bytes: u64, blocks: u64) {
-        self.now(live_bytes, blocks, |row| row.freed += bytes);
+        self.now(live_bytes, blocks, |row| {
+            row.freed = row.freed.saturating_add(bytes)
+        });
     }
 
     pub(super) fn restore(&mut self, bytes: u64, live_bytes: u64, blocks: u64) {

@@ -9,8 +9,10 @@ use gpumem_wire::{
 use proptest::prelude::*;
 
 use crate::model::block::blocks;
+use crate::model::exit::ExitReason;
+use crate::model::history::ClockSource;
 use crate::model::place::{Framework, Layer};
-use crate::model::process::{ExitReason, Process, State};
+use crate::model::process::{Process, State};
 use crate::model::segment::{Owner, segments};
 use crate::model::session::Session;
 use crate::model::testing::*;
@@ -131,6 +133,57 @@ fn a_block_makes_a_segment_of_what_it_lies_in() {
         .find(|block| block.layer == Layer::Device)
         .expect("the driver's memory");
     assert_eq!(of_driver.segment_of, Some(Framework::Torch));
+}
+
+#[test]
+fn without_stacks_segments_count_for_what_is_in_use_neither_now_nor_at_the_peak() {
+    // Each segment comes right before its first block, or all of them before any.
+    for interleaved in [true, false] {
+        let segment = |slot: u64| alloc(0x1000_0000 * slot, 20 * MIB);
+        let first = |slot: u64| block(0x1000_0000 * slot, 2 * MIB);
+        let mut steps = vec![alloc(0x100, MIB)];
+        if interleaved {
+            steps.extend((1..4).flat_map(|slot| [segment(slot), first(slot)]));
+        } else {
+            steps.extend((1..4).map(segment));
+            steps.extend((1..4).rev().map(first));
+        }
+        steps.push(free(0x100));
+        let process = play(steps);
+        let live = process.totals()[&GPU].live;
+        assert_eq!((live.live_bytes, live.peak_bytes), (6 * MIB, 7 * MIB));
+        assert_eq!(process.totals()[&GPU].reserved.peak_bytes, 61 * MIB);
+    }
+    // A peak before the segment came stays, and one of the program's own memory.
+    let process = play([
+        alloc(0x100, 50 * MIB),
+        free(0x100),
+        alloc(0x1000_0000, 20 * MIB),
+        block(0x1000_0000, MIB),
+    ]);
+    let live = process.totals()[&GPU].live;
+    assert_eq!(
+        (live.peak_bytes, live.peak_time_ns),
+        (50 * MIB, EPOCH_NS + 1_000_000)
+    );
+}
+
+#[test]
+fn without_stacks_a_block_adopts_all_mappings_that_it_lies_in() {
+    let mut steps = Vec::new();
+    for piece in 0..10u64 {
+        steps.push(physical(piece, 2 * MIB));
+        steps.push(map(0x1000_0000 + piece * 2 * MIB, 2 * MIB, piece));
+        if piece == 2 {
+            steps.push(block(0x1000_0000, 5 * MIB));
+        }
+    }
+    steps.push(block(0x1000_0000 + 5 * MIB, 15 * MIB));
+    let process = play(steps);
+    let totals = process.totals()[&GPU];
+    assert_eq!(totals.live.live_bytes, 20 * MIB);
+    assert_eq!(totals.live.peak_bytes, 20 * MIB);
+    assert_eq!(totals.reserved.live_bytes, 20 * MIB);
 }
 
 #[test]
@@ -289,6 +342,110 @@ fn the_live_set_is_frozen_at_the_first_sign_of_the_end() {
         assert_eq!(process.totals()[&GPU].live.live_bytes, 0);
     }
     assert!(play([context(), context_destroy()]).at_exit().is_none());
+}
+
+/// A program that resets its device at first, and then makes something at one place twenty times.
+fn reset_and_go_on(reset: bool, end: Vec<Step>) -> Process {
+    let mut steps = vec![
+        event(Kind::PrimaryRetain, [CONTEXT, 0, 0, 0]),
+        alloc(0x1000, MIB).at("a.py:1 warm_up"),
+        alloc(0x2000, MIB).at("a.py:1 warm_up"),
+        free(0x1000),
+    ];
+    // Either the reset takes along what is left, or the program frees it at that very time.
+    steps.push(if reset {
+        event(Kind::PrimaryReset, [0; 4])
+    } else {
+        free(0x2000)
+    });
+    steps.push(mark("again"));
+    steps.push(event(Kind::PrimaryRetain, [CONTEXT, 0, 0, 0]));
+    steps.extend((1..=20).map(|slot| alloc(slot * GIB, MIB).at("a.py:9 keep")));
+    steps.extend(end);
+    play(steps)
+}
+
+#[test]
+fn a_reset_is_not_the_end_of_a_program_that_goes_on() {
+    let process = reset_and_go_on(true, Vec::new());
+    assert!(process.at_exit().is_none());
+    let same = reset_and_go_on(false, Vec::new());
+    let pasts = |process: &Process| {
+        let history = process.history();
+        let of = |(id, _)| {
+            let rows = history.rows(id, ClockSource::Mark);
+            format!("{rows:?} {:?}", history.place(id))
+        };
+        let pasts: Vec<String> = history.places().map(of).collect();
+        (pasts, history.ticks(ClockSource::Mark), history.span_ns())
+    };
+    assert_eq!(pasts(&process), pasts(&same));
+    assert_eq!(process.history().ticks(ClockSource::Mark), 1);
+    let process = reset_and_go_on(true, vec![exit_handler(), context_destroy()]);
+    let at_exit = process.at_exit().expect("a frozen set");
+    assert_eq!(at_exit.reason, ExitReason::ExitHandler);
+    assert_eq!(at_exit.totals[&GPU].live.live_bytes, 20 * MIB);
+}
+
+#[test]
+fn whatever_comes_to_life_after_the_last_context_lifts_the_freeze() {
+    for (next, lifts) in [
+        (context(), true),
+        (alloc(0x5000, MIB), true),
+        (pool_alloc(0x5000, MIB), true),
+        (block(0x5000, MIB), true),
+        (undone(), true),
+        (event(Kind::Reserve, [0x5000, MIB, 0, 0]), false),
+        (mark("later"), false),
+        (free(0x9000), false),
+    ] {
+        let shown = format!("{next:?}");
+        let steps = [context(), alloc(0x1000, MIB), context_destroy(), next];
+        let process = play(steps.clone());
+        assert_eq!(process.at_exit().is_none(), lifts, "{shown}");
+        assert_eq!(process.history().frozen_ns().is_none(), lifts, "{shown}");
+        // Once the program has said that it ends, nothing lifts it.
+        let [made, memory, destroyed, next] = steps;
+        for said in [exit_handler(), finalising()] {
+            let end = [made.clone(), memory.clone(), destroyed.clone(), said];
+            let process = play(end.into_iter().chain([next.clone()]));
+            let reason = process.at_exit().map(|at_exit| at_exit.reason);
+            assert_eq!(reason, Some(ExitReason::LastContext), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn a_context_destroy_that_failed_leaves_all_as_it_was() {
+    let before = play([context(), alloc(0x1000, MIB).at("a.py:1")]);
+    let steps = [
+        context(),
+        alloc(0x1000, MIB).at("a.py:1"),
+        context_destroy(),
+    ];
+    let after = play(steps.into_iter().chain([undone()]));
+    assert_eq!(after.at_exit(), None);
+    assert_eq!(before.totals(), after.totals());
+    let past = |process: &Process| {
+        let (_, past) = process.history().places().next().expect("a place");
+        (past.live_bytes, past.live_blocks, past.births, past.deaths)
+    };
+    assert_eq!(past(&before), past(&after));
+}
+
+#[test]
+fn a_context_that_was_never_seen_is_not_the_last_to_go() {
+    let other = |owner: u64| event(Kind::DeviceAlloc, [0x8000, MIB, owner, MIB]);
+    for owner in [0, 0xbeef] {
+        let process = play([
+            other(owner),
+            context(),
+            alloc(0x1000, MIB),
+            context_destroy(),
+        ]);
+        assert!(process.at_exit().is_none(), "{owner:x}");
+        assert_eq!(live(&process, Layer::Device), MIB);
+    }
 }
 
 #[test]
