@@ -1,6 +1,6 @@
 """Runs transformer.py in turns: as it is, under the shim, and with torch's own recorder; prints ratios of step times.
 
-usage: compare.py SHIM [--rounds 5] [--steps 200] [--only plain,shim,...]
+usage: compare.py SHIM [--rounds 5] [--steps 200] [--only "plain; shim"]
 
 Each round runs every kind once, each in a process of its own, so that the machine's drift falls on all alike. The ratio of a
 kind is the median over rounds of its median step time over that of the plain run of the same round.
@@ -42,7 +42,7 @@ def main():
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    kinds = [kind for kind in KINDS if not options.only or kind in options.only.split(",")]
+    kinds = [kind for kind in KINDS if not options.only or kind in [name.strip() for name in options.only.split(";")]]
     rounds = []
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(options.rounds):

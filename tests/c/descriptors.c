@@ -1,5 +1,5 @@
-// Gives the number of a descriptor that is not its own, but of a tool in its process, to a file of its own, and goes on: what it has
-// must stay its own.
+// Gives the number of a descriptor that is not its own, but of a tool in its process, to a file of its own, and goes on: what
+// it has must stay its own.
 //
 // Arguments: the file; "listen" to be the collector itself, at GPUMEM_SOCKET; "quiet" to close stderr.
 #include "cuda.h"
@@ -55,7 +55,6 @@ int main(int count, char **words) {
     }
     int listener = is_collector ? listen_as_collector() : -1;
     cuda_start();
-    // Filled, so that number 2 or any other small one is not the next to be given.
     static char before[DESCRIPTORS];
     for (int number = 0; number < DESCRIPTORS; number++)
         before[number] = is_open(number);

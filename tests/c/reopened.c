@@ -1,5 +1,5 @@
-// Asks whether there is a driver, and closes it; something else may then take its place. Afterwards a library that is linked to the driver (the
-// argument) allocates, and so does the program itself.
+// Asks whether there is a driver, and closes it; something else may then take its place. Afterwards a library that is linked
+// to the driver (the argument) allocates, and so does the program itself.
 #include "cuda.h"
 #include <link.h>
 #include <sys/mman.h>

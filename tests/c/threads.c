@@ -1,5 +1,5 @@
-// Threads, as many as the first argument says, each of which allocates twice and frees once. With the second argument "at once" all are alive
-// until the last is done, with "in turn" each is gone before the next begins.
+// Threads, as many as the first argument says, each of which allocates twice and frees once. With the second argument "at
+// once" all are alive until the last is done, with "in turn" each is gone before the next begins.
 #include "cuda.h"
 #include <pthread.h>
 

@@ -12,7 +12,10 @@ use gpumem_tests::{Place, cc};
 fn run(place: &Place, threads: u32, how: &str, check: impl FnOnce(&Process, Ledger, Ledger)) {
     let program = cc::program("threads.c", &place.path("threads"), &[]);
     let mut command = place.preloaded(program);
-    let finished = finish(command.args([&threads.to_string(), how])).well();
+    command
+        .args([&threads.to_string(), how])
+        .env("GPUMEM_SIM_MEMORY", "256GiB");
+    let finished = finish(&mut command).well();
     let pid = finished.out.trim().parse().expect("the job says its pid");
     let driver = ledger::of_driver(&place.truth(pid), &[]);
     let made = ledger::kinds(&driver).get("device").copied();
@@ -37,8 +40,8 @@ fn twelve_hundred_at_once() {
 }
 
 #[test]
-fn three_thousand_one_after_the_other() {
-    run(&Place::new(), 3000, "in turn", assert_whole);
+fn ten_thousand_one_after_the_other() {
+    run(&Place::new(), 10_000, "in turn", assert_whole);
 }
 
 #[test]
