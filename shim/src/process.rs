@@ -25,7 +25,7 @@ static STATE: AtomicU8 = AtomicU8::new(ASLEEP);
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 /// A page that reads 1 in the process that wrote it and 0 in a forked child.
 static FORK_PAGE: AtomicPtr<AtomicU8> = AtomicPtr::new(null_mut());
-/// Whether exit and fork handlers are registered; a child inherits them.
+/// Whether the exit handler is registered; a child inherits it.
 static HANDLERS: AtomicU8 = AtomicU8::new(0);
 /// Whether the live set at exit was marked. See [`Kind::Finalising`] and [`Kind::ExitHandler`].
 static FINALISING: AtomicU8 = AtomicU8::new(0);
@@ -102,8 +102,7 @@ fn wake_slowly() -> bool {
         }
         return awake();
     }
-    // First of all: a child that is forked from here on must learn that it is one.
-    register_handlers();
+    register_exit_handler();
     clock::choose();
     crate::stack::set_full_native(config::full_native());
     if !make_fork_page() || !Rings::create() {
@@ -157,18 +156,30 @@ unsafe extern "C" {
     ) -> libc::c_int;
 }
 
-fn register_handlers() {
-    if HANDLERS.swap(1, Ordering::Relaxed) != 0 {
+fn register_exit_handler() {
+    // One thread at a time wakes the process. A child that is forked between the two lines registers once more, and its handler
+    // then runs twice, which changes nothing.
+    if HANDLERS.load(Ordering::Relaxed) != 0 {
         return;
     }
-    // SAFETY: both functions exist in every glibc that we run on; the handlers are ours and this library is never unloaded
+    // SAFETY: the function exists in every glibc that we run on; the handler is ours and this library is never unloaded
     // (it is preloaded). Registered at the first allocation, the exit handler runs before those of the CUDA libraries, which
     // were loaded earlier: what lives then is what the program left.
-    unsafe {
-        __cxa_atexit(at_exit, null_mut(), null_mut());
-        __register_atfork(None, None, Some(in_child), null_mut());
-    }
+    unsafe { __cxa_atexit(at_exit, null_mut(), null_mut()) };
+    HANDLERS.store(1, Ordering::Relaxed);
 }
+
+/// Before the program runs, so that no fork can come between a process that begins to record and its handler. It costs a child
+/// that never records a few stores.
+unsafe extern "C" fn at_load() {
+    // SAFETY: the function exists in every glibc that we run on; the handler is ours, and this library is never unloaded.
+    unsafe { __register_atfork(None, None, Some(in_child), null_mut()) };
+}
+
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: unsafe extern "C" fn() = at_load;
 
 /// A child must not keep its parent's connection open: the collector takes its end for the parent's. Nor may it go on where the
 /// parent was; here it has one thread for certain. (After a raw clone this does not run, and the page tells.)

@@ -53,6 +53,16 @@ pub(crate) static LOST: Lost = Lost {
 /// Set while a wait for a chunk was in vain, so that the next hooks do not wait again; cleared by the drainer.
 static OVERRUN: AtomicBool = AtomicBool::new(false);
 
+/// Set when rings run short: the drainer is to look for threads that are gone without delay.
+static RINGS_WANTED: AtomicBool = AtomicBool::new(false);
+/// Set while a wait for a ring was in vain; cleared when one is given back.
+static CROWDED: AtomicBool = AtomicBool::new(false);
+
+/// Whether rings run short. Asked once: the drainer then looks.
+pub(crate) fn rings_are_wanted() -> bool {
+    RINGS_WANTED.swap(false, Ordering::Relaxed)
+}
+
 #[repr(C, align(64))]
 struct Chunk {
     /// How many events lie in it. The producer's release makes them visible to the consumer's acquire.
@@ -142,18 +152,52 @@ impl Rings {
         RINGS_AT.store(null_mut(), Ordering::Release);
         LOST.others.store(0, Ordering::Relaxed);
         LOST.urgent.store(0, Ordering::Relaxed);
-        OVERRUN.store(false, Ordering::Relaxed);
+        for flag in [&OVERRUN, &CROWDED, &RINGS_WANTED] {
+            flag.store(false, Ordering::Relaxed);
+        }
     }
 
-    /// Takes a free ring for the calling thread. `None` when all are taken.
-    pub(crate) fn claim(&self, tid: u32, thread: ThreadId) -> Option<&Ring> {
-        let (index, ring) = self.rings.iter().enumerate().find(|(_, ring)| {
+    fn take_free(&self, tid: u32) -> Option<(usize, &Ring)> {
+        self.rings.iter().enumerate().find(|(_, ring)| {
             ring.owner.load(Ordering::Relaxed) == 0
                 && ring
                     .owner
                     .compare_exchange(0, tid, Ordering::Acquire, Ordering::Relaxed)
                     .is_ok()
-        })?;
+        })
+    }
+
+    /// All rings are taken. Some may be those of threads that are gone: the drainer is asked to look, and waited for a little.
+    #[cold]
+    fn wait_for_ring(&self, tid: u32) -> Option<(usize, &Ring)> {
+        let since = crate::record::clock::anchor().monotonic_ns;
+        while !CROWDED.load(Ordering::Relaxed) {
+            RINGS_WANTED.store(true, Ordering::Relaxed);
+            drainer::wake_if_asleep();
+            // SAFETY: a system call without arguments.
+            unsafe { libc::sched_yield() };
+            if let Some(found) = self.take_free(tid) {
+                return Some(found);
+            }
+            if crate::record::clock::anchor()
+                .monotonic_ns
+                .wrapping_sub(since)
+                > PATIENCE_NS
+            {
+                CROWDED.store(true, Ordering::Relaxed);
+            }
+        }
+        None
+    }
+
+    /// Takes a free ring for the calling thread. `None` when all are taken.
+    pub(crate) fn claim(&self, tid: u32, thread: ThreadId) -> Option<&Ring> {
+        let (index, ring) = self.take_free(tid).or_else(|| self.wait_for_ring(tid))?;
+        if index >= RINGS / 2 {
+            // Early enough that those who come next need not wait.
+            RINGS_WANTED.store(true, Ordering::Relaxed);
+            drainer::wake_if_asleep();
+        }
         ring.bound.store(order::IDLE, Ordering::Relaxed);
         ring.thread.set(thread.0);
         ring.write_chunk.set(0);
@@ -265,6 +309,7 @@ impl Rings {
                 ring.read_chunk.set(0);
                 ring.read.set(0);
                 ring.owner.store(0, Ordering::Release);
+                CROWDED.store(false, Ordering::Relaxed);
             }
         }
     }

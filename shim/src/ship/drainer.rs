@@ -10,7 +10,7 @@ use gpumem_wire::define::{Definition, PythonStatus};
 
 use crate::fuse::{self, Reason};
 use crate::record::clock;
-use crate::record::ring::{LOST, Rings};
+use crate::record::ring::{LOST, Rings, rings_are_wanted};
 use crate::ship::writer::{self, Batch, Lost};
 use crate::stack;
 
@@ -248,7 +248,7 @@ impl Drainer {
     /// Takes the rings of threads that are gone back, now and then.
     fn reap(&mut self, rings: &Rings) {
         let now = clock::anchor().monotonic_ns;
-        if now.wrapping_sub(self.reaped_ns) < REAP_EVERY_NS {
+        if now.wrapping_sub(self.reaped_ns) < REAP_EVERY_NS && !rings_are_wanted() {
             return;
         }
         self.reaped_ns = now;

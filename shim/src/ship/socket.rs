@@ -62,19 +62,16 @@ pub(crate) struct Guarded {
 impl Guarded {
     /// Moves a descriptor out of the way and remembers what it is.
     pub(crate) fn new(fd: OwnedFd) -> io::Result<Self> {
+        // Asked of the number that nobody else has had yet: the program may take the high one at any moment.
+        let (device, inode) = identity(fd.as_raw_fd()).ok_or_else(io::Error::last_os_error)?;
         let high = HIGH_FD.into_iter().find_map(|least| {
             // SAFETY: duplicates a descriptor that we own; the result is a new one that nobody else has.
             let copy = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, least) };
             // SAFETY: as above.
             (copy >= 0).then(|| unsafe { OwnedFd::from_raw_fd(copy) })
         });
-        let fd = high.unwrap_or(fd);
-        let (device, inode) = identity(fd.as_raw_fd()).ok_or_else(io::Error::last_os_error)?;
-        Ok(Self {
-            fd: ManuallyDrop::new(fd),
-            device,
-            inode,
-        })
+        let fd = ManuallyDrop::new(high.unwrap_or(fd));
+        Ok(Self { fd, device, inode })
     }
 
     /// The descriptor's number.
