@@ -150,3 +150,15 @@ pub fn kinds(ledger: &Ledger) -> BTreeMap<&'static str, usize> {
     }
     kinds
 }
+
+/// The bytes of a process's device allocations, in order.
+pub fn allocations(process: &Process) -> Vec<u64> {
+    let live = process.live();
+    let mut bytes: Vec<u64> = live
+        .iter()
+        .filter(|object| object.object == Object::DeviceAllocation)
+        .map(|object| object.bytes)
+        .collect();
+    bytes.sort_unstable();
+    bytes
+}

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gpumem_collector::model::Process;
+use gpumem_tests::ledger::allocations;
 use gpumem_tests::place::finish;
 use gpumem_tests::{Place, cc};
-use gpumem_wire::Object;
 
 /// A driver that goes on after a fork.
 fn place_that_forks() -> Place {
@@ -14,18 +14,6 @@ fn place_that_forks() -> Place {
     let driver = place.driver_folder().join("libcuda.so.1");
     cc::library("plain_driver.c", &driver, &["-Wl,-soname,libcuda.so.1"]);
     place
-}
-
-/// The bytes of a process's device allocations, in order.
-fn allocations(process: &Process) -> Vec<u64> {
-    let live = process.live();
-    let mut bytes: Vec<u64> = live
-        .iter()
-        .filter(|object| object.object == Object::DeviceAllocation)
-        .map(|object| object.bytes)
-        .collect();
-    bytes.sort_unstable();
-    bytes
 }
 
 /// A child that gives back what its parent allocated, as the workers of a DataLoader do, is no process of its own.

@@ -4,9 +4,9 @@
 use std::process::Command;
 
 use gpumem_collector::model::{Process, Session};
+use gpumem_tests::ledger::allocations;
 use gpumem_tests::place::finish;
 use gpumem_tests::{Finished, Place, artefacts, cc, ledger};
-use gpumem_wire::Object;
 
 /// Right calls of `laws.c` that the driver fails: an allocation and a free.
 const FAILURES: &str = "cuMemAlloc_v2:5=2,cuMemFree_v2:2=700";
@@ -36,18 +36,6 @@ fn same_with_the_shim(place: &Place, program: &std::path::Path, arguments: &[&st
 fn only(session: &Session) -> &Process {
     assert_eq!(session.processes.len(), 1, "{:?}", session.notes);
     &session.processes[0]
-}
-
-/// The bytes of a process's device allocations, in order.
-fn allocations(process: &Process) -> Vec<u64> {
-    let live = process.live();
-    let mut bytes: Vec<u64> = live
-        .iter()
-        .filter(|object| object.object == Object::DeviceAllocation)
-        .map(|object| object.bytes)
-        .collect();
-    bytes.sort_unstable();
-    bytes
 }
 
 #[test]

@@ -434,7 +434,7 @@ fn whose_a_file_is_goes_by_where_it_is_installed_not_by_what_a_folder_is_called(
             Whose::Machinery,
         ),
         (
-            "/root/.cargo/registry/src/index.crates.io-6f/cudarc-0.1/src/lib.rs",
+            "/home/u/.cargo/registry/src/index-6f/cudarc-0.1/src/lib.rs",
             Whose::Machinery,
         ),
     ] {
