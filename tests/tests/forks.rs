@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use gpumem_collector::model::Process;
 use gpumem_tests::ledger::allocations;
 use gpumem_tests::place::finish;
 use gpumem_tests::{Place, cc};
