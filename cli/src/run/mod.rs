@@ -45,6 +45,8 @@ pub(crate) struct Job {
 pub(crate) struct Outcome {
     /// The program's own status, 128 and the signal if one ended it.
     pub(crate) status: ExitCode,
+    /// Whether that is not 0.
+    pub(crate) failed: bool,
     /// All that was recorded.
     pub(crate) session: Session,
     /// Where it was kept.
@@ -89,8 +91,10 @@ pub(crate) fn run(job: &Job) -> Result<Outcome, Failure> {
         // Nobody asked for a recording of nothing; it would hide the one before as the newest.
         discard(capture.take());
     }
+    let status = status?;
     Ok(Outcome {
-        status: exit_code(status?),
+        status: exit_code(status),
+        failed: !status.success(),
         session: finished.session,
         capture,
     })

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use gpumem_collector::insight::clock::ClockKind;
 use gpumem_collector::insight::leaks::{
-    Confidence, HarmlessKind, Leak, LeakKind, LeaksReport, NotLeak, ProcessLeaks, SiteRow,
+    Confidence, FrameRow, HarmlessKind, Leak, LeakKind, LeaksReport, NotLeak, ProcessLeaks, SiteRow,
 };
 
 use super::WIDTH;
@@ -294,8 +294,19 @@ fn frames(leak: &Leak, directory: &str, all: bool) -> Vec<String> {
     let chosen: Vec<_> = if all {
         leak.frames.iter().collect()
     } else {
-        // Without --frames the lines with a source are what a person reads.
-        let with_line = leak.frames.iter().filter(|frame| frame.line.is_some());
+        // Without --frames, what a person reads: from the line that is named outward, in its own language.
+        let is_named = |frame: &&FrameRow| {
+            leak.site.as_ref().is_some_and(|site| {
+                (&site.file, site.line) == (&frame.file, frame.line)
+                    && site.function.as_deref() == Some(frame.function.as_str())
+            })
+        };
+        let start = leak.frames.iter().position(|frame| is_named(&frame));
+        let outward = leak.frames.get(start.unwrap_or(0)..).unwrap_or(&[]);
+        let language = outward.first().map(|frame| frame.language);
+        let with_line = outward
+            .iter()
+            .filter(|frame| frame.line.is_some() && Some(frame.language) == language);
         let mut inside_main = true;
         with_line
             .take_while(|frame| {
@@ -306,21 +317,21 @@ fn frames(leak: &Leak, directory: &str, all: bool) -> Vec<String> {
             .take(FRAMES)
             .collect()
     };
-    chosen
-        .iter()
-        .enumerate()
-        .map(|(index, frame)| {
-            let label = if index == 0 { "from" } else { "" };
-            let room = WIDTH - INDENT - 6;
-            let row = SiteRow {
-                file: frame.file.clone(),
-                line: frame.line,
-                function: Some(frame.function.clone()),
-                text: None,
-            };
-            format!("{:INDENT$}{label:<6}{}", "", place(&row, directory, room))
-        })
-        .collect()
+    let hidden = leak.frames.len() - chosen.len();
+    let more = (hidden > 0 && !all && !chosen.is_empty())
+        .then(|| format!("{:INDENT$}{:<6}({hidden} more: --frames)", "", ""));
+    let rows = chosen.iter().enumerate().map(|(index, frame)| {
+        let label = if index == 0 { "from" } else { "" };
+        let room = WIDTH - INDENT - 6;
+        let row = SiteRow {
+            file: frame.file.clone(),
+            line: frame.line,
+            function: Some(frame.function.clone()),
+            text: None,
+        };
+        format!("{:INDENT$}{label:<6}{}", "", place(&row, directory, room))
+    });
+    rows.chain(more).collect()
 }
 
 fn outlook(row: &ProcessLeaks) -> String {

@@ -50,9 +50,20 @@ pub(crate) fn demo(arguments: &DemoArguments) -> Result<ExitCode, Failure> {
         "\n{}",
         text(&outcome.session, shown, Style::of(&io::stdout()), now_ns())
     );
-    report.push_str("\nThe GPU was simulated; your own program: gpumem run -- CMD\n");
+    let gpumem = std::env::args_os()
+        .next()
+        .unwrap_or_else(|| "gpumem".into());
+    let gpumem = PathBuf::from(gpumem);
+    report.push_str(&format!(
+        "\nThe GPU was simulated. Next, your own program:\n  {} run -- CMD\n",
+        gpumem.display()
+    ));
     if let Some(capture) = &outcome.capture {
-        report.push_str(&format!("Recorded in {}\n", capture.display()));
+        report.push_str(&format!(
+            "All of it again:\n  {} leaks --frames {}\n",
+            gpumem.display(),
+            capture.display()
+        ));
     }
     show::print(&report).map_err(Failure::with(1))?;
     Ok(outcome.status)

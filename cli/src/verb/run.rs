@@ -37,12 +37,7 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     wait: bool,
     /// The program and its arguments
-    #[arg(
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        required = true,
-        value_name = "CMD"
-    )]
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
@@ -71,8 +66,12 @@ pub(crate) fn report(outcome: &Outcome) -> String {
             Style::of(&io::stderr()),
         )
     } else {
-        let why = "no CUDA call was seen: the program made none, or it drops LD_PRELOAD (a setuid or static program, a \
-                   container, `env -i`)";
+        let why = if outcome.failed {
+            "no CUDA call was seen before the program ended with an error: see what it said above"
+        } else {
+            "no CUDA call was seen: the program made none, or it drops LD_PRELOAD (a setuid or static program, a \
+             container, `env -i`), or GPUMEM_MODE is off"
+        };
         format!("gpumem: {}\n", wrap(why, 8, WIDTH))
     };
     out.push_str(&show::notes::notes(session));
