@@ -22,6 +22,21 @@ impl Status {
     pub(crate) const CONTEXT_IS_DESTROYED: Self =
         Self::of(sys::CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED);
     pub(crate) const INVALID_HANDLE: Self = Self::of(sys::CUresult::CUDA_ERROR_INVALID_HANDLE);
+    pub(crate) const ILLEGAL_STATE: Self = Self::of(sys::CUresult::CUDA_ERROR_ILLEGAL_STATE);
+    pub(crate) const NOT_READY: Self = Self::of(sys::CUresult::CUDA_ERROR_NOT_READY);
+    pub(crate) const UNSUPPORTED_LIMIT: Self =
+        Self::of(sys::CUresult::CUDA_ERROR_UNSUPPORTED_LIMIT);
+    pub(crate) const STREAM_CAPTURE_UNSUPPORTED: Self =
+        Self::of(sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    pub(crate) const STREAM_CAPTURE_INVALIDATED: Self =
+        Self::of(sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    pub(crate) const STREAM_CAPTURE_UNMATCHED: Self =
+        Self::of(sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    pub(crate) const STREAM_CAPTURE_ISOLATION: Self =
+        Self::of(sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    pub(crate) const STREAM_CAPTURE_IMPLICIT: Self =
+        Self::of(sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    pub(crate) const CAPTURED_EVENT: Self = Self::of(sys::CUresult::CUDA_ERROR_CAPTURED_EVENT);
     pub(crate) const NOT_FOUND: Self = Self::of(sys::CUresult::CUDA_ERROR_NOT_FOUND);
     pub(crate) const ALREADY_REGISTERED: Self =
         Self::of(sys::CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
@@ -71,12 +86,41 @@ impl<T> Out<T> {
         Ok(())
     }
 
+    /// The value at `index` of an array that the caller says is that long.
+    pub(crate) fn set_at(&self, index: usize, value: T) -> Outcome {
+        self.required()?;
+        // SAFETY: as in `set`, for an array of the stated length.
+        unsafe { self.0.add(index).write_unaligned(value) };
+        Ok(())
+    }
+
     /// Answers `value` where the caller wants it; NULL is legal.
     pub(crate) fn set_if_wanted(&self, value: T) {
         // The only error is NULL, which here means "not wanted".
         let _ = self.set(value);
     }
 }
+
+impl<T: Plain> Out<T> {
+    /// What a parameter that goes both ways holds; NULL is `INVALID_VALUE`.
+    pub(crate) fn read(&self) -> Outcome<T> {
+        In(self.0.cast_const()).read()
+    }
+}
+
+// A copy of the caller's pointer is worth what the pointer is.
+impl<T> Clone for Out<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Out<T> {}
+impl<T> Clone for In<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for In<T> {}
 
 impl Out<u8> {
     /// Writes `text` and a zero into a buffer of `length` bytes, cut to fit.
@@ -111,6 +155,17 @@ pub(crate) unsafe trait Plain: Copy {}
 
 // SAFETY: every bit pattern is an integer.
 unsafe impl Plain for u32 {}
+// SAFETY: as above.
+unsafe impl Plain for i64 {}
+// SAFETY: as above.
+unsafe impl Plain for usize {}
+// SAFETY: bytes, each of which has any value.
+unsafe impl<const N: usize> Plain for [u8; N] {}
+// SAFETY: a pointer in an array of the caller's is a parameter like others: he
+// vouches that it is NULL or may be used.
+unsafe impl<T> Plain for In<T> {}
+// SAFETY: as above.
+unsafe impl<T> Plain for Out<T> {}
 // SAFETY: as above.
 unsafe impl Plain for i32 {}
 // SAFETY: as above.

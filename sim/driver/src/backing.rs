@@ -4,6 +4,7 @@
 //! never collides with one of the host's own and copies are real. Memory that
 //! is never written costs nothing.
 
+use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Size of a host page; what is smaller is mapped as one.
@@ -11,6 +12,17 @@ const PAGE_BYTES: u64 = 4096;
 
 /// Zero fills of at least this size give the pages back instead.
 const DISCARD_BYTES: u64 = 64 << 10;
+
+/// What kind of pages a range has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pages {
+    /// Of [`map`].
+    Private,
+    /// Of a file of this module.
+    Shared,
+    /// The program's.
+    Foreign,
+}
 
 /// New zeroed memory of at least `size_bytes`, aligned to a page. `None` when
 /// the host has no address space left.
@@ -69,27 +81,31 @@ pub(crate) unsafe fn fill<T: Copy>(address: u64, value: T, count: usize) {
     }
 }
 
-/// Fills with zeros; whole pages of private memory are given back.
+/// Fills with zeros; whole pages that are ours are given back.
 ///
 /// # Safety
-/// The range may be written; when `private`, it comes from [`map`].
-pub(crate) unsafe fn zero(address: u64, size_bytes: u64, private: bool) {
+/// The range may be written, and its pages are of that kind.
+pub(crate) unsafe fn zero(address: u64, size_bytes: u64, pages: Pages) {
+    let advice = match pages {
+        Pages::Private => libc::MADV_DONTNEED,
+        Pages::Shared | Pages::Foreign => libc::MADV_REMOVE,
+    };
     let first_page = address.next_multiple_of(PAGE_BYTES);
     let end = address + size_bytes;
     let last_page = end / PAGE_BYTES * PAGE_BYTES;
-    if !private || size_bytes < DISCARD_BYTES {
+    if pages == Pages::Foreign || size_bytes < DISCARD_BYTES {
         // SAFETY: the caller vouches for the range.
         unsafe { std::ptr::write_bytes(address as *mut u8, 0, size_bytes as usize) };
         return;
     }
-    // SAFETY: the three parts make up the caller's range; pages of private
-    // anonymous memory read as zero after MADV_DONTNEED.
+    // SAFETY: the three parts make up the caller's range; private pages
+    // read as zero after MADV_DONTNEED, those of a file after MADV_REMOVE.
     unsafe {
         std::ptr::write_bytes(address as *mut u8, 0, (first_page - address) as usize);
         libc::madvise(
             first_page as *mut libc::c_void,
             (last_page - first_page) as usize,
-            libc::MADV_DONTNEED,
+            advice,
         );
         std::ptr::write_bytes(last_page as *mut u8, 0, (end - last_page) as usize);
     }
@@ -116,15 +132,51 @@ fn anonymous(bytes: u64, protection: libc::c_int) -> Option<u64> {
     (address != libc::MAP_FAILED).then_some(address as u64)
 }
 
-/// The physical memory of `cuMemCreate`: pieces of one sparse file, so that
-/// one piece can be mapped many times, and a piece needs no descriptor.
+/// Maps a piece of another process's file.
+pub(crate) fn map_file(path: &str, size_bytes: u64, offset: u64) -> Option<u64> {
+    let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
+    shared(pages(size_bytes)?, file.as_raw_fd(), offset)
+}
+
+fn shared(bytes: u64, file: libc::c_int, offset: u64) -> Option<u64> {
+    let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping at an address of the kernel's choice touches
+    // nothing that exists.
+    let address = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes as usize,
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags,
+            file,
+            libc::off_t::try_from(offset).ok()?,
+        )
+    };
+    (address != libc::MAP_FAILED).then_some(address as u64)
+}
+
+/// Device memory as pieces of one sparse file, so that a piece can be mapped
+/// many times, in other processes too, and needs no descriptor of its own.
 #[derive(Default)]
-pub(crate) struct PhysicalFile {
+pub(crate) struct DeviceFile {
     file: Option<OwnedFd>,
     end: u64,
 }
 
-impl PhysicalFile {
+impl DeviceFile {
+    /// The file's descriptor, once there is a piece.
+    pub(crate) fn descriptor(&self) -> Option<libc::c_int> {
+        self.file.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    /// A new zeroed piece, mapped: its address and its offset.
+    pub(crate) fn create_mapped(&mut self, size_bytes: u64) -> Option<(u64, u64)> {
+        let bytes = pages(size_bytes)?;
+        let offset = self.create(bytes)?;
+        let address = shared(bytes, self.descriptor()?, offset)?;
+        Some((address, offset))
+    }
+
     /// A new zeroed piece of the file: its offset. Offsets are never used
     /// again, since the file costs only what was written and not given back.
     pub(crate) fn create(&mut self, size_bytes: u64) -> Option<u64> {
@@ -142,6 +194,7 @@ impl PhysicalFile {
 
     /// Gives back a piece's memory.
     pub(crate) fn discard(&self, offset: u64, size_bytes: u64) {
+        let size_bytes = size_bytes.next_multiple_of(PAGE_BYTES);
         let Some(file) = &self.file else { return };
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         // SAFETY: a call on a descriptor that we own. Offsets fit: the file has
@@ -213,7 +266,7 @@ pub(crate) unsafe fn unmap_over(address: u64, size_bytes: u64) {
 /// Sets what may be done with a mapped range.
 ///
 /// # Safety
-/// The range was mapped by [`PhysicalFile::map_over`].
+/// The range was mapped by [`DeviceFile::map_over`].
 pub(crate) unsafe fn protect(address: u64, size_bytes: u64, read: bool, write: bool) {
     let mut protection = libc::PROT_NONE;
     if read {

@@ -15,6 +15,8 @@ pub(crate) struct Config {
     pub(crate) memory_bytes: u64,
     pub(crate) context_bytes: u64,
     pub(crate) driver_version: i32,
+    /// Device time that a kernel takes.
+    pub(crate) kernel_ns: u64,
     pub(crate) failures: Vec<Failure>,
     pub(crate) truth: Option<PathBuf>,
 }
@@ -42,6 +44,7 @@ impl Config {
             memory_bytes: setting("GPUMEM_SIM_MEMORY", "8GiB", parse_size),
             context_bytes: setting("GPUMEM_SIM_CONTEXT", "0", parse_size),
             driver_version: setting("GPUMEM_SIM_DRIVER", "13020", |text| text.parse().ok()),
+            kernel_ns: setting("GPUMEM_SIM_KERNEL_NS", "0", |text| text.parse().ok()),
             failures: setting("GPUMEM_SIM_FAIL", "", parse_failures),
             truth: std::env::var("GPUMEM_SIM_TRUTH")
                 .ok()

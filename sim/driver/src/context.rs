@@ -12,6 +12,11 @@ use crate::machine::Machine;
 /// Most contexts that one thread can have pushed.
 const STACK_DEPTH: usize = 64;
 
+/// What each `CUlimit` is by default, in its order: bytes of a thread's stack,
+/// of the printing buffer and of the heap, depth and number of launches from
+/// the device, bytes fetched at a time, and bytes of persisting cache.
+const LIMITS: [usize; 7] = [1024, 1 << 20, 8 << 20, 2, 2048, 64, 0];
+
 struct Stack {
     handles: [Cell<u64>; STACK_DEPTH],
     depth: Cell<usize>,
@@ -77,6 +82,8 @@ pub(crate) struct Contexts {
     primaries: Vec<u64>,
     /// Handles of created contexts that are gone: still on some thread's stack.
     destroyed: std::collections::BTreeSet<u64>,
+    /// Limits that were set, by context and `CUlimit`.
+    limits: BTreeMap<(u64, u32), usize>,
 }
 
 impl Contexts {
@@ -147,8 +154,10 @@ impl Machine {
     /// Ends a context: what it owns goes with it. Pools and the physical memory
     /// of `cuMemCreate` belong to the device and stay.
     fn end_context(&mut self, handle: u64) {
+        self.unload_modules_of(handle);
         self.free_memory_of(handle);
         self.streams.end_context(handle);
+        self.events.end_context(handle);
         if let Some(context) = self.contexts.all.get_mut(&handle) {
             let (device, bytes) = (context.device, context.charged_bytes);
             context.active = false;
@@ -354,9 +363,11 @@ entry! {
         out.set(3020)
     }
 
-    /// Waits for the device, which is always idle, and lets pools shrink.
+    /// Waits for all streams of the context, and lets pools shrink.
     fn cuCtxSynchronize(machine;) {
         let current = machine.contexts.current()?;
+        let end = machine.streams.context_end(current.handle);
+        machine.clock.skip_to(end);
         machine.trim_pools_at_synchronisation(current.device);
         Ok(())
     }
@@ -374,6 +385,29 @@ entry! {
         machine.contexts.current()?;
         machine.contexts.get(context)?;
         if flags == 0 { Ok(()) } else { Err(Status::INVALID_VALUE) }
+    }
+
+    /// They go on to do so.
+    fn cuCtxDisablePeerAccess(machine; context: u64) {
+        machine.contexts.current()?;
+        machine.contexts.get(context).map(drop)
+    }
+
+    /// A limit (`CUlimit`) of the current context.
+    fn cuCtxGetLimit(machine; out: Out<usize>, limit: u32) {
+        out.required()?;
+        let current = machine.contexts.current()?;
+        let default = *LIMITS.get(limit as usize).ok_or(Status::UNSUPPORTED_LIMIT)?;
+        let set = machine.contexts.limits.get(&(current.handle, limit));
+        out.set(set.copied().unwrap_or(default))
+    }
+
+    /// Sets a limit, which limits nothing here.
+    fn cuCtxSetLimit(machine; limit: u32, value: usize) {
+        let current = machine.contexts.current()?;
+        LIMITS.get(limit as usize).ok_or(Status::UNSUPPORTED_LIMIT)?;
+        machine.contexts.limits.insert((current.handle, limit), value);
+        Ok(())
     }
 
     /// Refused, always: private tables are not part of the public interface.

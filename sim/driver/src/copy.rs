@@ -1,9 +1,12 @@
-//! Copies: done at once, in the order of the calls, which every stream allows.
+//! Copies of ranges and of planes: done at once, in the order of the calls,
+//! which every stream allows.
 
-use crate::abi::{Outcome, Status};
+use crate::abi::{In, Outcome, Plain, Status};
 use crate::backing;
 use crate::entry::entry;
+use crate::graph::Work;
 use crate::machine::Machine;
+use crate::stream::DefaultStream;
 
 /// What the driver knows of a range that a copy or a fill names.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -14,6 +17,113 @@ pub(crate) enum Reach {
     Broken,
     /// The driver does not know it: pageable host memory.
     Unknown,
+}
+
+/// One side of a copy.
+#[derive(Clone, Copy, Debug)]
+struct Side {
+    address: u64,
+    /// Distance of rows.
+    pitch_bytes: u64,
+    /// It must be memory that the driver knows.
+    is_device: bool,
+}
+
+/// Rows of bytes from one place to another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copy2D {
+    to: Side,
+    from: Side,
+    row_bytes: u64,
+    rows: u64,
+}
+
+impl Copy2D {
+    /// One row.
+    fn range(
+        (to, to_is_device): (u64, bool),
+        (from, from_is_device): (u64, bool),
+        bytes: usize,
+    ) -> Self {
+        let side = |address, is_device| Side {
+            address,
+            pitch_bytes: 0,
+            is_device,
+        };
+        Self {
+            to: side(to, to_is_device),
+            from: side(from, from_is_device),
+            row_bytes: bytes as u64,
+            rows: 1,
+        }
+    }
+}
+
+/// `CUDA_MEMCPY2D`; arrays are not simulated.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Parameters {
+    from: Plane,
+    to: Plane,
+    row_bytes: usize,
+    rows: usize,
+}
+
+/// A side in it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Plane {
+    x_bytes: usize,
+    y: usize,
+    /// 1: host, 2: device, 3: array, 4: either, by the device's address.
+    kind: u32,
+    padding: u32,
+    host: u64,
+    device: u64,
+    array: u64,
+    pitch_bytes: usize,
+}
+
+// SAFETY: integers alone, the padding written out.
+unsafe impl Plain for Parameters {}
+
+const _: () = assert!(
+    size_of::<Parameters>() == size_of::<cudarc::driver::sys::CUDA_MEMCPY2D_v2>(),
+    "CUDA_MEMCPY2D has another size"
+);
+
+impl Plane {
+    fn side(&self, row_bytes: usize, rows: usize) -> Outcome<Side> {
+        let (base, is_device) = match self.kind {
+            1 => (self.host, false),
+            2 => (self.device, true),
+            4 => (self.device, false),
+            _ => return Err(Status::NOT_SUPPORTED),
+        };
+        let end_of_row = self.x_bytes.checked_add(row_bytes);
+        if rows > 1 && end_of_row.is_none_or(|end| end > self.pitch_bytes) {
+            return Err(Status::INVALID_VALUE);
+        }
+        let offset = self.y.checked_mul(self.pitch_bytes);
+        let offset = offset.and_then(|offset| offset.checked_add(self.x_bytes));
+        let address = base.checked_add(offset.ok_or(Status::INVALID_VALUE)? as u64);
+        Ok(Side {
+            address: address.ok_or(Status::INVALID_VALUE)?,
+            pitch_bytes: self.pitch_bytes as u64,
+            is_device,
+        })
+    }
+}
+
+impl Parameters {
+    fn copy(&self) -> Outcome<Copy2D> {
+        Ok(Copy2D {
+            to: self.to.side(self.row_bytes, self.rows)?,
+            from: self.from.side(self.row_bytes, self.rows)?,
+            row_bytes: self.row_bytes as u64,
+            rows: self.rows as u64,
+        })
+    }
 }
 
 impl Machine {
@@ -34,41 +144,64 @@ impl Machine {
         Reach::Unknown
     }
 
-    /// Copies after checking each side that must be the device's.
-    fn copy(
-        &self,
-        (destination, destination_is_device): (u64, bool),
-        (source, source_is_device): (u64, bool),
-        bytes: usize,
-    ) -> Outcome {
-        if bytes == 0 {
+    /// Whether a side may be used so: all rows lie within one known range, or
+    /// within what the caller vouches for.
+    fn may_copy(&self, side: &Side, copy: &Copy2D, write: bool) -> Outcome {
+        let span = (copy.rows - 1)
+            .checked_mul(side.pitch_bytes)
+            .and_then(|bytes| bytes.checked_add(copy.row_bytes))
+            .ok_or(Status::INVALID_VALUE)?;
+        let reach = self.reach(side.address, span, write);
+        let unknown = side.is_device && reach == Reach::Unknown;
+        if side.address == 0 || reach == Reach::Broken || unknown {
+            return Err(Status::INVALID_VALUE);
+        }
+        Ok(())
+    }
+
+    /// Copies after checking each side.
+    pub(crate) fn copy(&self, copy: &Copy2D) -> Outcome {
+        if copy.row_bytes == 0 || copy.rows == 0 {
             return Ok(());
         }
-        for (address, is_device, write) in [
-            (destination, destination_is_device, true),
-            (source, source_is_device, false),
-        ] {
-            let reach = self.reach(address, bytes as u64, write);
-            if address == 0 || reach == Reach::Broken || (is_device && reach == Reach::Unknown) {
-                return Err(Status::INVALID_VALUE);
-            }
+        self.may_copy(&copy.to, copy, true)?;
+        self.may_copy(&copy.from, copy, false)?;
+        for row in 0..copy.rows {
+            let to = copy.to.address + row * copy.to.pitch_bytes;
+            let from = copy.from.address + row * copy.from.pitch_bytes;
+            // SAFETY: what the driver knows has just been checked, and the lock
+            // keeps it; the caller vouches for memory of his own.
+            unsafe { backing::copy(to, from, copy.row_bytes as usize) };
         }
-        // SAFETY: what the driver knows has just been checked, and the lock
-        // keeps it; the caller vouches for memory of his own.
-        unsafe { backing::copy(destination, source, bytes) };
         Ok(())
+    }
+
+    fn copy_now(&self, to: (u64, bool), from: (u64, bool), bytes: usize) -> Outcome {
+        self.contexts.current()?;
+        self.copy(&Copy2D::range(to, from, bytes))
+    }
+
+    fn copy_on(
+        &mut self,
+        (stream, default): (u64, DefaultStream),
+        to: (u64, bool),
+        from: (u64, bool),
+        bytes: usize,
+    ) -> Outcome {
+        let stream = self.stream(stream, default)?;
+        self.submit(&stream, Work::Copy(Copy2D::range(to, from, bytes)))
     }
 }
 
 entry! {
     /// Between any two addresses, of which one at least is known to the driver.
     fn cuMemcpy | cuMemcpy_ptds(machine, _; to: u64, from: u64, bytes: usize) {
-        machine.contexts.current()?;
         let unknown = |address| machine.reach(address, bytes as u64, false) == Reach::Unknown;
         if unknown(to) && unknown(from) {
+            machine.contexts.current()?;
             return Err(Status::INVALID_VALUE);
         }
-        machine.copy((to, false), (from, false), bytes)
+        machine.copy_now((to, false), (from, false), bytes)
     }
 
     /// The same on a stream.
@@ -76,14 +209,12 @@ entry! {
         machine, default;
         to: u64, from: u64, bytes: usize, stream: u64
     ) {
-        machine.stream(stream, default)?;
-        machine.copy((to, false), (from, false), bytes)
+        machine.copy_on((stream, default), (to, false), (from, false), bytes)
     }
 
     /// Host to device.
     fn cuMemcpyHtoD_v2 | cuMemcpyHtoD_v2_ptds(machine, _; to: u64, from: u64, bytes: usize) {
-        machine.contexts.current()?;
-        machine.copy((to, true), (from, false), bytes)
+        machine.copy_now((to, true), (from, false), bytes)
     }
 
     /// Host to device, on a stream.
@@ -91,14 +222,12 @@ entry! {
         machine, default;
         to: u64, from: u64, bytes: usize, stream: u64
     ) {
-        machine.stream(stream, default)?;
-        machine.copy((to, true), (from, false), bytes)
+        machine.copy_on((stream, default), (to, true), (from, false), bytes)
     }
 
     /// Device to host.
     fn cuMemcpyDtoH_v2 | cuMemcpyDtoH_v2_ptds(machine, _; to: u64, from: u64, bytes: usize) {
-        machine.contexts.current()?;
-        machine.copy((to, false), (from, true), bytes)
+        machine.copy_now((to, false), (from, true), bytes)
     }
 
     /// Device to host, on a stream.
@@ -106,14 +235,12 @@ entry! {
         machine, default;
         to: u64, from: u64, bytes: usize, stream: u64
     ) {
-        machine.stream(stream, default)?;
-        machine.copy((to, false), (from, true), bytes)
+        machine.copy_on((stream, default), (to, false), (from, true), bytes)
     }
 
     /// Device to device.
     fn cuMemcpyDtoD_v2 | cuMemcpyDtoD_v2_ptds(machine, _; to: u64, from: u64, bytes: usize) {
-        machine.contexts.current()?;
-        machine.copy((to, true), (from, true), bytes)
+        machine.copy_now((to, true), (from, true), bytes)
     }
 
     /// Device to device, on a stream.
@@ -121,8 +248,7 @@ entry! {
         machine, default;
         to: u64, from: u64, bytes: usize, stream: u64
     ) {
-        machine.stream(stream, default)?;
-        machine.copy((to, true), (from, true), bytes)
+        machine.copy_on((stream, default), (to, true), (from, true), bytes)
     }
 
     /// From a context's device to another's.
@@ -130,8 +256,7 @@ entry! {
         machine, _;
         to: u64, _to_context: u64, from: u64, _from_context: u64, bytes: usize
     ) {
-        machine.contexts.current()?;
-        machine.copy((to, true), (from, true), bytes)
+        machine.copy_now((to, true), (from, true), bytes)
     }
 
     /// From a context's device to another's, on a stream.
@@ -139,7 +264,31 @@ entry! {
         machine, default;
         to: u64, _to_context: u64, from: u64, _from_context: u64, bytes: usize, stream: u64
     ) {
-        machine.stream(stream, default)?;
-        machine.copy((to, true), (from, true), bytes)
+        machine.copy_on((stream, default), (to, true), (from, true), bytes)
+    }
+
+    /// Rows between two planes.
+    fn cuMemcpy2D_v2 | cuMemcpy2D_v2_ptds(machine, _; parameters: In<Parameters>) {
+        machine.contexts.current()?;
+        machine.copy(&parameters.read()?.copy()?)
+    }
+
+    /// The same for any pitch, which all are here.
+    fn cuMemcpy2DUnaligned_v2 | cuMemcpy2DUnaligned_v2_ptds(
+        machine, _;
+        parameters: In<Parameters>
+    ) {
+        machine.contexts.current()?;
+        machine.copy(&parameters.read()?.copy()?)
+    }
+
+    /// Rows between two planes, on a stream.
+    fn cuMemcpy2DAsync_v2 | cuMemcpy2DAsync_v2_ptsz(
+        machine, default;
+        parameters: In<Parameters>, stream: u64
+    ) {
+        let stream = machine.stream(stream, default)?;
+        let copy = parameters.read()?.copy()?;
+        machine.submit(&stream, Work::Copy(copy))
     }
 }

@@ -1,6 +1,8 @@
 //! Start-up and the devices: what they are called, what they can do.
 
-use crate::abi::{Out, Outcome, Status};
+use std::ffi::c_char;
+
+use crate::abi::{In, Out, Outcome, Status};
 use crate::entry::entry;
 use crate::ledger::DeviceId;
 use crate::machine::Machine;
@@ -9,7 +11,11 @@ const NAME: &str = "gpumem simulated GPU";
 /// PCI bus of the first device; each has its own.
 const FIRST_PCI_BUS: i32 = 0x10;
 /// Compute capability.
-const CAPABILITY: (i32, i32) = (9, 0);
+pub(crate) const CAPABILITY: (i32, i32) = (9, 0);
+/// Threads that a multiprocessor holds.
+pub(crate) const THREADS_OF_MULTIPROCESSOR: i32 = 2048;
+/// Blocks that it holds.
+pub(crate) const BLOCKS_OF_MULTIPROCESSOR: i32 = 32;
 /// Largest attribute number that is answered.
 const LAST_ATTRIBUTE: i32 = 160;
 
@@ -59,22 +65,22 @@ fn attribute(device: DeviceId, attribute: i32) -> Outcome<i32> {
         13 => 1_500_000,        // clock in kHz
         14 => 512,              // texture alignment
         15 | 31 | 32 | 41 => 1, // overlap, concurrent kernels, ECC, unified addresses
-        16 => 32,               // multiprocessors
+        16 => 132,              // multiprocessors
         19 => 1,                // can map host memory
         33 => FIRST_PCI_BUS + device.ordinal(),
         36 => 2_000_000, // memory clock in kHz
         37 => 5120,      // bus width
         38 => 50 << 20,  // level 2 cache
-        39 => 2048,      // threads of a multiprocessor
-        40 => 3,         // copy engines
+        39 => THREADS_OF_MULTIPROCESSOR,
+        40 => 3, // copy engines
         75 => CAPABILITY.0,
         76 => CAPABILITY.1,
         78 | 79 | 80 | 83 | 89 => 1, // priorities, caches, managed memory
         81 => 228 << 10,             // shared memory of a multiprocessor
         97 => 227 << 10,             // shared memory that a block can opt into
         95 | 102 | 115 => 1,         // cooperative launch, VMM, pools
-        106 => 32,                   // blocks of a multiprocessor
-        111 => 1024,                 // reserved shared memory of a block
+        106 => BLOCKS_OF_MULTIPROCESSOR,
+        111 => 1024, // reserved shared memory of a block
         id if (1..=LAST_ATTRIBUTE).contains(&id) => 0,
         _ => return Err(Status::INVALID_VALUE),
     };
@@ -159,6 +165,31 @@ entry! {
     fn cuDeviceGetPCIBusId(machine; out: Out<u8>, length: i32, device: i32) {
         out.required()?;
         out.set_text(&pci_text(machine.device(device)?), length)
+    }
+
+    /// The device at a PCI address.
+    fn cuDeviceGetByPCIBusId(machine; out: Out<i32>, address: In<c_char>) {
+        out.required()?;
+        let wanted = address.text()?;
+        let device = machine.ledger.devices().find(|device| {
+            pci_text(*device).eq_ignore_ascii_case(wanted)
+        });
+        out.set(device.ok_or(Status::INVALID_DEVICE)?.ordinal())
+    }
+
+    /// How two devices reach each other (`CUdevice_P2PAttribute`): they do (2),
+    /// without atomic operations.
+    fn cuDeviceGetP2PAttribute(machine; out: Out<i32>, attribute: i32, device: i32, peer: i32) {
+        out.required()?;
+        let (device, peer) = (machine.device(device)?, machine.device(peer)?);
+        if device == peer {
+            return Err(Status::INVALID_DEVICE);
+        }
+        match attribute {
+            2 => out.set(1),
+            1 | 3..=5 => out.set(0),
+            _ => Err(Status::INVALID_VALUE),
+        }
     }
 
     /// Each device can reach each other one.

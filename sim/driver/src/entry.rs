@@ -61,7 +61,8 @@ impl Tally {
     }
 }
 
-/// Runs a function that needs the machine, and `cuInit` before it.
+/// Runs a function that needs the machine, and `cuInit` before it; then what it
+/// has the program called for.
 pub(crate) fn run(tally: &Tally, body: impl FnOnce(&mut Machine) -> Outcome) -> i32 {
     let outcome = tally.begin().and_then(|()| {
         // A driver does not survive a fork; and the lock may have been held.
@@ -72,7 +73,13 @@ pub(crate) fn run(tally: &Tally, body: impl FnOnce(&mut Machine) -> Outcome) -> 
         if !machine.initialised {
             return Err(Status::NOT_INITIALIZED);
         }
-        body(&mut machine)
+        let outcome = body(&mut machine);
+        let host_calls = std::mem::take(&mut machine.host_calls);
+        drop(machine);
+        for call in host_calls {
+            call.run();
+        }
+        outcome
     });
     tally.end(outcome)
 }

@@ -39,6 +39,8 @@ texts! {
     CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE: "the primary context is active",
     CUDA_ERROR_CONTEXT_IS_DESTROYED: "the context is destroyed",
     CUDA_ERROR_INVALID_HANDLE: "invalid handle",
+    CUDA_ERROR_UNSUPPORTED_LIMIT: "there is no such limit",
+    CUDA_ERROR_ILLEGAL_STATE: "not in this state",
     CUDA_ERROR_NOT_FOUND: "not found",
     CUDA_ERROR_NOT_READY: "not ready",
     CUDA_ERROR_ILLEGAL_ADDRESS: "illegal memory access",
@@ -46,6 +48,12 @@ texts! {
     CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: "the host memory is registered already",
     CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED: "the host memory is not registered",
     CUDA_ERROR_NOT_SUPPORTED: "not supported",
+    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: "not while the stream is captured",
+    CUDA_ERROR_STREAM_CAPTURE_INVALIDATED: "the capture is not valid any more",
+    CUDA_ERROR_STREAM_CAPTURE_UNMATCHED: "the capture began on another stream",
+    CUDA_ERROR_STREAM_CAPTURE_ISOLATION: "the capture would wait for what is not in it",
+    CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: "a default stream cannot join a capture",
+    CUDA_ERROR_CAPTURED_EVENT: "the event is part of a capture",
     CUDA_ERROR_UNKNOWN: "unknown error",
 }
 

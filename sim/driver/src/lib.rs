@@ -1,7 +1,8 @@
 //! A simulated CUDA driver, which programs take for `libcuda.so.1`.
 //!
 //! Memory is real (lazily backed host memory, copied by real copies), counted
-//! against a limit and kept in a ledger; nothing is ever computed. What a
+//! against a limit and kept in a ledger; nothing is ever computed. Kernels take
+//! time of a virtual clock, and graphs do their copies and fills again. What a
 //! program must not do (free twice, unmap half a mapping, map over a mapping)
 //! is answered by the error that a driver gives.
 //!
@@ -18,6 +19,7 @@
 //! | `GPUMEM_SIM_MEMORY` | memory of each device, such as `24GiB` | `8GiB` |
 //! | `GPUMEM_SIM_CONTEXT` | memory that a context takes on its device | `0` |
 //! | `GPUMEM_SIM_DRIVER` | version that the driver states | `13020` |
+//! | `GPUMEM_SIM_KERNEL_NS` | device time that a kernel takes, in nanoseconds | `0` |
 //! | `GPUMEM_SIM_FAIL` | `name:n[=code],...`: the n-th call of a function fails | none |
 //! | `GPUMEM_SIM_TRUTH` | file for the truth at exit, `%p` is the process id | none |
 //! | `GPUMEM_SIM_LOG` | file that names what was refused, once each | none |
@@ -28,18 +30,24 @@
 
 mod abi;
 mod backing;
+mod clock;
 mod config;
 mod context;
 mod copy;
 mod device;
 mod entry;
 mod errors;
+mod event;
 mod fill;
+mod graph;
 mod host;
+mod ipc;
+mod launch;
 mod ledger;
 mod log;
 mod machine;
 mod memory;
+mod module;
 mod pointer;
 mod pool;
 mod proc_address;

@@ -4,10 +4,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{Outcome, Status};
+use crate::clock::Clock;
 use crate::config;
 use crate::context::Contexts;
+use crate::event::Events;
+use crate::graph::Graphs;
+use crate::ipc::Imports;
+use crate::launch::HostCall;
 use crate::ledger::{DeviceId, Ledger};
 use crate::memory::Memory;
+use crate::module::Modules;
 use crate::pool::Pools;
 use crate::stream::Streams;
 use crate::vmm::Vmm;
@@ -21,7 +27,15 @@ pub(crate) struct Machine {
     pub(crate) memory: Memory,
     pub(crate) pools: Pools,
     pub(crate) vmm: Vmm,
+    pub(crate) clock: Clock,
     pub(crate) streams: Streams,
+    pub(crate) events: Events,
+    pub(crate) graphs: Graphs,
+    pub(crate) modules: Modules,
+    pub(crate) imports: Imports,
+    /// Functions of the program that the running call must call when it has
+    /// given back the lock.
+    pub(crate) host_calls: Vec<HostCall>,
     next_handle: u64,
 }
 
@@ -55,7 +69,13 @@ impl Machine {
             memory: Memory::default(),
             pools: Pools::default(),
             vmm: Vmm::default(),
+            clock: Clock::new(),
             streams: Streams::default(),
+            events: Events::default(),
+            graphs: Graphs::default(),
+            modules: Modules::default(),
+            imports: Imports::default(),
+            host_calls: Vec::new(),
             next_handle: FIRST_HANDLE,
         };
         for device in machine.ledger.devices() {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::abi::{Out, Outcome, Status};
-use crate::backing;
+use crate::backing::{self, DeviceFile};
 use crate::entry::entry;
 use crate::ledger::{DeviceId, granules};
 use crate::machine::Machine;
@@ -16,8 +16,9 @@ const PITCH_BYTES: u64 = 512;
 /// What lies at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// `cuMemAlloc`: on the device, in granules of its own.
-    Device,
+    /// `cuMemAlloc`: on the device, in granules of its own, at an offset of the
+    /// process's file.
+    Device { offset: u64 },
     /// `cuMemAllocManaged`: takes no device memory until touched, which here
     /// never happens.
     Managed,
@@ -27,6 +28,10 @@ pub(crate) enum Kind {
     Pinned { flags: u32 },
     /// `cuMemHostRegister` of the program's own memory, with its flags.
     Registered { flags: u32 },
+    /// `cuIpcOpenMemHandle`: another process's.
+    Imported,
+    /// A variable of a module.
+    Variable,
 }
 
 /// A live allocation.
@@ -47,6 +52,7 @@ pub(crate) struct Allocation {
 #[derive(Default)]
 pub(crate) struct Memory {
     live: BTreeMap<u64, Allocation>,
+    file: DeviceFile,
 }
 
 impl Memory {
@@ -76,6 +82,11 @@ impl Memory {
             .is_some_and(|(start, allocation)| start + allocation.size_bytes > address)
     }
 
+    /// The descriptor of the file behind device memory, once there is some.
+    pub(crate) fn descriptor(&self) -> Option<i32> {
+        self.file.descriptor()
+    }
+
     pub(crate) fn insert(&mut self, address: u64, allocation: Allocation) {
         let before = self.live.insert(address, allocation);
         debug_assert!(before.is_none(), "two allocations at one address");
@@ -96,14 +107,14 @@ impl Machine {
         }
         let charged_bytes = granules(size_bytes).ok_or(Status::OUT_OF_MEMORY)?;
         self.ledger.charge(current.device, charged_bytes)?;
-        let Some(address) = backing::map(size_bytes) else {
+        let Some((address, offset)) = self.memory.file.create_mapped(size_bytes) else {
             self.ledger.discharge(current.device, charged_bytes);
             return Err(Status::OUT_OF_MEMORY);
         };
         self.memory.insert(
             address,
             Allocation {
-                kind: Kind::Device,
+                kind: Kind::Device { offset },
                 size_bytes,
                 charged_bytes,
                 device: Some(current.device),
@@ -117,7 +128,7 @@ impl Machine {
     /// memory and pool blocks.
     pub(crate) fn free_device(&mut self, address: u64) -> Outcome {
         match self.memory.at(address).map(|allocation| allocation.kind) {
-            Some(Kind::Device | Kind::Managed | Kind::PoolBlock { .. }) => {
+            Some(Kind::Device { .. } | Kind::Managed | Kind::PoolBlock { .. }) => {
                 self.drop_allocation(address);
                 Ok(())
             }
@@ -137,10 +148,12 @@ impl Machine {
             Kind::PoolBlock { pool, .. } => self.return_block(pool, allocation.size_bytes),
             // The program's own memory stays where it is.
             Kind::Registered { .. } => return,
-            Kind::Device | Kind::Managed | Kind::Pinned { .. } => {}
+            Kind::Device { offset } => self.memory.file.discard(offset, allocation.size_bytes),
+            Kind::Imported => self.forget_import(address),
+            Kind::Managed | Kind::Pinned { .. } | Kind::Variable => {}
         }
-        // SAFETY: all other kinds come from `backing::map` with this size, and
-        // the program has given the memory up.
+        // SAFETY: all other kinds come from `backing` with this size, and the
+        // program has given the memory up.
         unsafe { backing::unmap(address, allocation.size_bytes) };
     }
 

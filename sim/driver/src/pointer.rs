@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use crate::abi::{Out, Outcome, Status};
+use crate::abi::{In, Out, Outcome, Status};
 use crate::entry::entry;
 use crate::ledger::DeviceId;
 use crate::machine::Machine;
@@ -12,6 +12,9 @@ use crate::memory::Kind;
 const HOST: u32 = 1;
 /// `CU_MEMORYTYPE_DEVICE`.
 const DEVICE: u32 = 2;
+
+/// `CU_DEVICE_INVALID`.
+const INVALID_DEVICE: i32 = -2;
 
 /// What is known of the memory around an address.
 struct Place {
@@ -52,14 +55,17 @@ impl Machine {
     }
 }
 
-entry! {
-    /// One attribute (`CUpointer_attribute`) of an address.
-    fn cuPointerGetAttribute(machine; out: Out<c_void>, attribute: i32, address: u64) {
-        out.required()?;
-        let place = machine.place(address)?;
+impl Machine {
+    /// Answers an attribute, whose type depends on which one it is.
+    fn pointer_attribute(&self, out: &Out<c_void>, attribute: i32, address: u64) -> Outcome {
+        let place = self.place(address)?;
         // An allocation that the host owns belongs to the current device.
         let device = place.device.map_or_else(
-            || machine.contexts.current().map_or(0, |current| current.device.ordinal()),
+            || {
+                self.contexts
+                    .current()
+                    .map_or(0, |current| current.device.ordinal())
+            },
             DeviceId::ordinal,
         );
         let on_host = place.device.is_none();
@@ -76,6 +82,43 @@ entry! {
             17 => out.typed::<u64>().set(place.pool),
             _ => Err(Status::INVALID_VALUE),
         }
+    }
+}
+
+/// Answers "nothing" for an attribute that an address does not have: zeros, and
+/// as the device's ordinal `CU_DEVICE_INVALID`.
+fn answer_nothing(out: &Out<c_void>, attribute: i32) -> Outcome {
+    match attribute {
+        9 => out.typed::<i32>().set(INVALID_DEVICE),
+        2 | 6 | 16 => out.typed::<u32>().set(0),
+        8 | 10 | 13 | 15 | 21 => out.typed::<u8>().set(0),
+        5 => out.typed::<[u64; 2]>().set([0; 2]),
+        1..=20 => out.typed::<u64>().set(0),
+        _ => Err(Status::INVALID_VALUE),
+    }
+}
+
+entry! {
+    /// One attribute (`CUpointer_attribute`) of an address.
+    fn cuPointerGetAttribute(machine; out: Out<c_void>, attribute: i32, address: u64) {
+        out.required()?;
+        machine.pointer_attribute(&out, attribute, address)
+    }
+
+    /// Several attributes of any address: what there is not to say of it is
+    /// said by zeros, so that a program can ask for host memory, too.
+    fn cuPointerGetAttributes(
+        machine;
+        count: u32, attributes: In<i32>, outs: In<Out<c_void>>, address: u64
+    ) {
+        for index in 0..count as usize {
+            let (attribute, out) = (attributes.read_at(index)?, outs.read_at(index)?);
+            out.required()?;
+            if machine.pointer_attribute(&out, attribute, address).is_err() {
+                answer_nothing(&out, attribute)?;
+            }
+        }
+        Ok(())
     }
 
     /// Start and size of the memory that an address lies in; both optional.

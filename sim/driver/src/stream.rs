@@ -1,20 +1,23 @@
-//! Streams and events. The device does its work at once, so every stream is
-//! always idle and every event is done as soon as it is recorded.
+//! Streams: what each is busy with, by the virtual clock, and whether it is
+//! captured.
+//!
+//! Work has its effect at once, in the order of the calls, which every stream
+//! allows. What a stream has is the moment at which all that it was given is
+//! done; a kernel without a stated duration ends as soon as it begins.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::Duration;
 
 use crate::abi::{Out, Outcome, Status};
+use crate::clock::Moment;
 use crate::entry::entry;
+use crate::graph::CaptureId;
 use crate::ledger::DeviceId;
 use crate::machine::Machine;
 
-/// `CU_STREAM_NON_BLOCKING`, the one flag of a stream.
-const STREAM_FLAGS: u32 = 1;
-/// `BLOCKING_SYNC`, `DISABLE_TIMING` and `INTERPROCESS`.
-const EVENT_FLAGS: u32 = 7;
-/// `CU_EVENT_DISABLE_TIMING`.
-const EVENT_WITHOUT_TIME: u32 = 2;
+/// `CU_STREAM_NON_BLOCKING`, the one flag of a stream: it does not wait for the
+/// legacy stream, nor that for it.
+const NON_BLOCKING: u32 = 1;
 
 /// What the null stream means to a function: the two variants differ in it.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +27,7 @@ pub(crate) enum DefaultStream {
 }
 
 /// Which stream a call named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StreamId {
     Legacy,
     PerThread,
@@ -36,6 +39,7 @@ pub(crate) enum StreamId {
 pub(crate) struct StreamRef {
     pub(crate) id: StreamId,
     pub(crate) device: DeviceId,
+    pub(crate) capture: Option<CaptureId>,
     context: u64,
     flags: u32,
     priority: i32,
@@ -46,45 +50,93 @@ pub(crate) struct StreamRef {
 pub(crate) struct Stream {
     pub(crate) context: u64,
     pub(crate) device: DeviceId,
+    pub(crate) capture: Option<CaptureId>,
     flags: u32,
     priority: i32,
+    busy_until: Moment,
 }
 
-/// A created event.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Event {
-    pub(crate) context: u64,
-    pub(crate) device: DeviceId,
-    flags: u32,
-    recorded: Option<Instant>,
-}
-
-/// All streams and events by handle.
+/// All created streams by handle, and the two of each context that have none.
 #[derive(Default)]
 pub(crate) struct Streams {
-    streams: BTreeMap<u64, Stream>,
-    events: BTreeMap<u64, Event>,
+    created: BTreeMap<u64, Stream>,
+    defaults: BTreeMap<(u64, StreamId), Moment>,
 }
 
 impl Streams {
     pub(crate) fn all(&self) -> impl Iterator<Item = (u64, &Stream)> {
-        self.streams
+        self.created
             .iter()
             .map(|(handle, stream)| (*handle, stream))
     }
 
-    pub(crate) fn events(&self) -> impl Iterator<Item = (u64, &Event)> {
-        self.events.iter().map(|(handle, event)| (*handle, event))
-    }
-
     /// Ends what belongs to a context.
     pub(crate) fn end_context(&mut self, context: u64) {
-        self.streams.retain(|_, stream| stream.context != context);
-        self.events.retain(|_, event| event.context != context);
+        self.created.retain(|_, stream| stream.context != context);
+        self.defaults.retain(|(owner, _), _| *owner != context);
     }
 
-    fn event(&mut self, handle: u64) -> Outcome<&mut Event> {
-        self.events.get_mut(&handle).ok_or(Status::INVALID_HANDLE)
+    /// A created stream; the others cannot be captured.
+    pub(crate) fn created(&mut self, handle: u64) -> Outcome<&mut Stream> {
+        self.created.get_mut(&handle).ok_or(Status::INVALID_HANDLE)
+    }
+
+    /// Makes every stream of a capture an ordinary one again.
+    pub(crate) fn end_capture(&mut self, capture: CaptureId) {
+        for stream in self.created.values_mut() {
+            if stream.capture == Some(capture) {
+                stream.capture = None;
+            }
+        }
+    }
+
+    fn own_end(&self, stream: &StreamRef) -> Moment {
+        match stream.id {
+            StreamId::Created(handle) => self.created.get(&handle).map(|s| s.busy_until),
+            id => self.defaults.get(&(stream.context, id)).copied(),
+        }
+        .unwrap_or_default()
+    }
+
+    /// When all is done that the next work of a stream must wait for: its own,
+    /// and between the legacy stream and the blocking ones each other's.
+    fn end(&self, stream: &StreamRef) -> Moment {
+        let own = self.own_end(stream);
+        let of_default = |id| self.defaults.get(&(stream.context, id)).copied();
+        match stream.id {
+            StreamId::Legacy => self
+                .created
+                .values()
+                .filter(|other| other.context == stream.context && other.flags & NON_BLOCKING == 0)
+                .map(|other| other.busy_until)
+                .chain(of_default(StreamId::PerThread))
+                .fold(own, Moment::max),
+            _ if stream.flags & NON_BLOCKING != 0 => own,
+            _ => own.max(of_default(StreamId::Legacy).unwrap_or_default()),
+        }
+    }
+
+    fn set_end(&mut self, stream: &StreamRef, end: Moment) {
+        match stream.id {
+            StreamId::Created(handle) => {
+                if let Some(stream) = self.created.get_mut(&handle) {
+                    stream.busy_until = end;
+                }
+            }
+            id => {
+                self.defaults.insert((stream.context, id), end);
+            }
+        }
+    }
+
+    /// When a context's streams are all done.
+    pub(crate) fn context_end(&self, context: u64) -> Moment {
+        let created = self.created.values().filter(|s| s.context == context);
+        let defaults = self.defaults.iter().filter(|(key, _)| key.0 == context);
+        created
+            .map(|stream| stream.busy_until)
+            .chain(defaults.map(|(_, end)| *end))
+            .fold(Moment::default(), Moment::max)
     }
 }
 
@@ -96,85 +148,77 @@ impl Machine {
             (0, DefaultStream::Legacy) | (1, _) => StreamId::Legacy,
             (0, DefaultStream::PerThread) | (2, _) => StreamId::PerThread,
             _ => {
-                let stream = self
-                    .streams
-                    .streams
-                    .get(&handle)
-                    .ok_or(Status::INVALID_HANDLE)?;
-                let Stream {
-                    context,
-                    device,
-                    flags,
-                    priority,
-                } = *stream;
-                let id = StreamId::Created(handle);
+                let created = self.streams.created.get(&handle);
+                let stream = created.ok_or(Status::INVALID_HANDLE)?;
                 return Ok(StreamRef {
-                    id,
-                    device,
-                    context,
-                    flags,
-                    priority,
+                    id: StreamId::Created(handle),
+                    device: stream.device,
+                    capture: stream.capture,
+                    context: stream.context,
+                    flags: stream.flags,
+                    priority: stream.priority,
                 });
             }
         };
         let current = self.contexts.current()?;
-        let (device, context) = (current.device, current.handle);
         Ok(StreamRef {
             id,
-            device,
-            context,
+            device: current.device,
+            capture: None,
+            context: current.handle,
             flags: 0,
             priority: 0,
         })
     }
 
-    fn create_stream(&mut self, out: &Out<u64>, flags: u32, priority: i32) -> Outcome {
-        out.required()?;
-        let current = self.contexts.current()?;
-        if flags & !STREAM_FLAGS != 0 {
-            return Err(Status::INVALID_VALUE);
-        }
-        let handle = self.new_handle();
-        let (context, device) = (current.handle, current.device);
-        self.streams.streams.insert(
-            handle,
-            Stream {
-                context,
-                device,
-                flags,
-                priority,
-            },
-        );
-        out.set(handle)
+    /// The moment at which what a stream was given up to now is done.
+    pub(crate) fn stream_end(&self, stream: &StreamRef) -> Moment {
+        self.streams.end(stream).max(self.clock.now())
     }
 
-    fn record(&mut self, event: u64, stream: u64, default: DefaultStream) -> Outcome {
-        let stream = self.stream(stream, default)?;
-        let event = self.streams.event(event)?;
-        if event.device != stream.device {
-            return Err(Status::INVALID_HANDLE);
+    /// Lets a stream work for so long, after what it must wait for.
+    pub(crate) fn occupy(&mut self, stream: &StreamRef, duration: Duration) {
+        if !duration.is_zero() {
+            let end = self.stream_end(stream).after(duration);
+            self.streams.set_end(stream, end);
         }
-        event.recorded = Some(Instant::now());
+    }
+
+    /// Lets a stream do nothing before `moment`.
+    pub(crate) fn hold_until(&mut self, stream: &StreamRef, moment: Moment) {
+        if moment > self.streams.own_end(stream) {
+            self.streams.set_end(stream, moment);
+        }
+    }
+
+    /// Waits for a stream, and lets pools shrink; a captured stream has no end
+    /// that could be waited for.
+    fn wait_for_stream(&mut self, stream: &StreamRef) -> Outcome {
+        if stream.capture.is_some() {
+            return Err(Status::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        self.clock.skip_to(self.streams.end(stream));
+        self.trim_pools_at_synchronisation(stream.device);
         Ok(())
     }
 
-    /// Milliseconds between two recorded events with time.
-    fn elapsed(&mut self, out: &Out<f32>, start: u64, end: u64) -> Outcome {
+    fn create_stream(&mut self, out: &Out<u64>, flags: u32, priority: i32) -> Outcome {
         out.required()?;
-        let mut time = |handle| {
-            let event = self.streams.event(handle)?;
-            match event.recorded {
-                Some(time) if event.flags & EVENT_WITHOUT_TIME == 0 => Ok(time),
-                _ => Err(Status::INVALID_HANDLE),
-            }
+        let current = self.contexts.current()?;
+        if flags & !NON_BLOCKING != 0 {
+            return Err(Status::INVALID_VALUE);
+        }
+        let handle = self.new_handle();
+        let stream = Stream {
+            context: current.handle,
+            device: current.device,
+            capture: None,
+            flags,
+            priority,
+            busy_until: Moment::default(),
         };
-        let (start, end) = (time(start)?, time(end)?);
-        let milliseconds = if end >= start {
-            (end - start).as_secs_f32() * 1e3
-        } else {
-            -(start - end).as_secs_f32() * 1e3
-        };
-        out.set(milliseconds)
+        self.streams.created.insert(handle, stream);
+        out.set(handle)
     }
 }
 
@@ -189,40 +233,27 @@ entry! {
         machine.create_stream(&out, flags, priority.clamp(-5, 0))
     }
 
-    /// Destroys a created stream.
+    /// Destroys a created stream; what it was given is done all the same.
     fn cuStreamDestroy_v2(machine; stream: u64) {
-        machine.streams.streams.remove(&stream).map(drop).ok_or(Status::INVALID_HANDLE)
+        machine.streams.created.remove(&stream).map(drop).ok_or(Status::INVALID_HANDLE)
     }
 
-    /// Waits for a stream, which is idle, and lets pools shrink.
+    /// Waits for a stream, and lets pools shrink.
     fn cuStreamSynchronize | cuStreamSynchronize_ptsz(machine, default; stream: u64) {
         let stream = machine.stream(stream, default)?;
-        machine.trim_pools_at_synchronisation(stream.device);
-        Ok(())
+        machine.wait_for_stream(&stream)
     }
 
-    /// Whether a stream is idle: it is.
+    /// Whether a stream is idle.
     fn cuStreamQuery | cuStreamQuery_ptsz(machine, default; stream: u64) {
-        machine.stream(stream, default).map(drop)
-    }
-
-    /// Makes a stream wait for an event, which is done.
-    fn cuStreamWaitEvent | cuStreamWaitEvent_ptsz(
-        machine, default;
-        stream: u64, event: u64, _flags: u32
-    ) {
-        machine.stream(stream, default)?;
-        machine.streams.event(event).map(drop)
-    }
-
-    /// Whether a stream captures a graph: never, since no capture can begin.
-    fn cuStreamIsCapturing | cuStreamIsCapturing_ptsz(
-        machine, default;
-        stream: u64, out: Out<i32>
-    ) {
-        out.required()?;
-        machine.stream(stream, default)?;
-        out.set(0)
+        let stream = machine.stream(stream, default)?;
+        if stream.capture.is_some() {
+            return Err(Status::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        if machine.streams.end(&stream) > machine.clock.now() {
+            return Err(Status::NOT_READY);
+        }
+        Ok(())
     }
 
     /// A stream's flags.
@@ -246,6 +277,12 @@ entry! {
         out.set(machine.stream(stream, default)?.context)
     }
 
+    /// A stream's device.
+    fn cuStreamGetDevice | cuStreamGetDevice_ptsz(machine, default; stream: u64, out: Out<i32>) {
+        out.required()?;
+        out.set(machine.stream(stream, default)?.device.ordinal())
+    }
+
     /// A number that no other stream of this process ever has.
     fn cuStreamGetId | cuStreamGetId_ptsz(machine, default; stream: u64, out: Out<u64>) {
         out.required()?;
@@ -256,59 +293,5 @@ entry! {
             StreamId::PerThread => stream.context + 2,
             StreamId::Created(handle) => handle,
         })
-    }
-
-    /// Creates an event.
-    fn cuEventCreate(machine; out: Out<u64>, flags: u32) {
-        out.required()?;
-        let current = machine.contexts.current()?;
-        if flags & !EVENT_FLAGS != 0 {
-            return Err(Status::INVALID_VALUE);
-        }
-        let handle = machine.new_handle();
-        let (context, device) = (current.handle, current.device);
-        let event = Event { context, device, flags, recorded: None };
-        machine.streams.events.insert(handle, event);
-        out.set(handle)
-    }
-
-    /// Destroys an event.
-    fn cuEventDestroy_v2(machine; event: u64) {
-        machine.streams.events.remove(&event).map(drop).ok_or(Status::INVALID_HANDLE)
-    }
-
-    /// Records an event, which is done at once.
-    fn cuEventRecord | cuEventRecord_ptsz(machine, default; event: u64, stream: u64) {
-        machine.record(event, stream, default)
-    }
-
-    /// Records an event; the flags concern captures alone.
-    fn cuEventRecordWithFlags | cuEventRecordWithFlags_ptsz(
-        machine, default;
-        event: u64, stream: u64, _flags: u32
-    ) {
-        machine.record(event, stream, default)
-    }
-
-    /// Whether an event is done: it is.
-    fn cuEventQuery(machine; event: u64) {
-        machine.streams.event(event).map(drop)
-    }
-
-    /// Waits for an event, which is done, and lets pools shrink.
-    fn cuEventSynchronize(machine; event: u64) {
-        let device = machine.streams.event(event)?.device;
-        machine.trim_pools_at_synchronisation(device);
-        Ok(())
-    }
-
-    /// Milliseconds between two events, by the host's clock.
-    fn cuEventElapsedTime(machine; out: Out<f32>, start: u64, end: u64) {
-        machine.elapsed(&out, start, end)
-    }
-
-    /// The newer name of the same.
-    fn cuEventElapsedTime_v2(machine; out: Out<f32>, start: u64, end: u64) {
-        machine.elapsed(&out, start, end)
     }
 }

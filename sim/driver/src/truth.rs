@@ -139,11 +139,13 @@ impl Machine {
         }
         for (address, allocation) in self.memory.all() {
             let (kind, pool, stream) = match allocation.kind {
-                Kind::Device => ("device", None, None),
+                Kind::Device { .. } => ("device", None, None),
                 Kind::Managed => ("managed", None, None),
                 Kind::PoolBlock { pool, stream } => ("pool-block", Some(pool), Some(name(stream))),
                 Kind::Pinned { .. } => ("pinned", None, None),
                 Kind::Registered { .. } => ("registered", None, None),
+                Kind::Imported => ("imported", None, None),
+                Kind::Variable => ("variable", None, None),
             };
             live.push(Object {
                 kind,
@@ -167,7 +169,7 @@ impl Machine {
                 stream.context,
             ));
         }
-        for (handle, event) in self.streams.events() {
+        for (handle, event) in self.events.all() {
             live.push(handle_object("event", handle, event.device, event.context));
         }
         live

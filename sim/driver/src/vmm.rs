@@ -11,7 +11,7 @@ use crate::abi::{
     ALLOCATION_PINNED, AccessDesc, AllocationProp, In, LOCATION_DEVICE, LOCATION_HOST,
     LOCATION_HOST_LAST, Location, Out, Outcome, Status,
 };
-use crate::backing::{self, PhysicalFile};
+use crate::backing::{self, DeviceFile};
 use crate::entry::entry;
 use crate::ledger::{DeviceId, GRANULE_BYTES};
 use crate::machine::Machine;
@@ -45,7 +45,7 @@ pub(crate) struct Mapping {
 /// Everything of this family.
 #[derive(Default)]
 pub(crate) struct Vmm {
-    file: PhysicalFile,
+    file: DeviceFile,
     physical: BTreeMap<u64, Physical>,
     reservations: BTreeMap<u64, u64>,
     mappings: BTreeMap<u64, Mapping>,

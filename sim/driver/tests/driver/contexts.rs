@@ -123,3 +123,19 @@ fn a_context_can_take_memory_of_its_own() {
         },
     );
 }
+
+#[test]
+fn limits_are_kept() {
+    isolated("contexts::limits_are_kept", &[], |driver| {
+        driver.start();
+        assert_eq!(get(|out| driver.cuCtxGetLimit(out, 0)), 1024);
+        assert_eq!(driver.cuCtxSetLimit(0, 4096), SUCCESS);
+        assert_eq!(get(|out| driver.cuCtxGetLimit(out, 0)), 4096);
+        let mut out = 0;
+        assert_eq!(driver.cuCtxGetLimit(&mut out, 99), 215);
+        assert_eq!(
+            get(|out| driver.cuDeviceGetByPCIBusId(out, c"0000:10:00.0".as_ptr())),
+            0
+        );
+    });
+}

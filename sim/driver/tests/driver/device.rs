@@ -96,7 +96,7 @@ fn what_is_not_simulated_is_refused_and_named_once() {
     isolated(test, &[("GPUMEM_SIM_LOG", &path)], |driver| {
         driver.start();
         for _ in 0..3 {
-            assert_eq!(driver.cuLaunchKernel(), NOT_SUPPORTED);
+            assert_eq!(driver.cuTexRefCreate(), NOT_SUPPORTED);
             let mut table = 7;
             assert_eq!(
                 driver.cuGetExportTable(&mut table, [0; 16].as_ptr()),
@@ -105,10 +105,10 @@ fn what_is_not_simulated_is_refused_and_named_once() {
         }
         assert_eq!(driver.cuArrayCreate_v2(), NOT_SUPPORTED);
         let truth = driver.truth();
-        assert_eq!(truth["calls"]["cuLaunchKernel"], 3);
-        assert_eq!(truth["errors"]["cuLaunchKernel"]["801"], 3);
+        assert_eq!(truth["calls"]["cuTexRefCreate"], 3);
+        assert_eq!(truth["errors"]["cuTexRefCreate"]["801"], 3);
         let log = std::fs::read_to_string(std::env::var("GPUMEM_SIM_LOG").unwrap()).unwrap();
-        for name in ["cuLaunchKernel", "cuGetExportTable", "cuArrayCreate_v2"] {
+        for name in ["cuTexRefCreate", "cuGetExportTable", "cuArrayCreate_v2"] {
             assert_eq!(log.matches(name).count(), 1, "{name} in {log}");
         }
     });

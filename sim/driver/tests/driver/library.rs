@@ -14,6 +14,12 @@ pub(crate) const NOT_INITIALIZED: i32 = 3;
 pub(crate) const INVALID_DEVICE: i32 = 101;
 pub(crate) const INVALID_CONTEXT: i32 = 201;
 pub(crate) const INVALID_HANDLE: i32 = 400;
+pub(crate) const ILLEGAL_STATE: i32 = 401;
+pub(crate) const NOT_READY: i32 = 600;
+pub(crate) const STREAM_CAPTURE_UNSUPPORTED: i32 = 900;
+pub(crate) const STREAM_CAPTURE_UNMATCHED: i32 = 903;
+pub(crate) const STREAM_CAPTURE_ISOLATION: i32 = 905;
+pub(crate) const CAPTURED_EVENT: i32 = 907;
 pub(crate) const NOT_FOUND: i32 = 500;
 pub(crate) const CONTEXT_IS_DESTROYED: i32 = 709;
 pub(crate) const ALREADY_REGISTERED: i32 = 712;
@@ -38,7 +44,15 @@ pub(crate) fn isolated(test: &str, environment: &[(&str, &str)], body: impl FnOn
         .args([test, "--exact", "--nocapture"])
         .env(CHILD, "1");
     for name in [
-        "DEVICES", "MEMORY", "CONTEXT", "DRIVER", "FAIL", "TRUTH", "LOG", "TRACE",
+        "DEVICES",
+        "MEMORY",
+        "CONTEXT",
+        "DRIVER",
+        "KERNEL_NS",
+        "FAIL",
+        "TRUTH",
+        "LOG",
+        "TRACE",
     ] {
         command.env_remove(format!("GPUMEM_SIM_{name}"));
     }
@@ -72,7 +86,8 @@ macro_rules! driver {
             library: Library,
         }
 
-        #[allow(dead_code)]
+        // As many arguments as the functions have.
+        #[allow(dead_code, clippy::too_many_arguments)]
         impl Driver {
             $(
                 pub(crate) fn $name(&self, $($argument: $type),*) -> i32 {
@@ -173,9 +188,114 @@ driver! {
     cuGetProcAddress_v2(
         name: *const c_char, out: *mut u64, version: i32, flags: u64, status: *mut i32
     );
-    cuLaunchKernel();
+    cuTexRefCreate();
+    cuStreamQuery(stream: u64);
+    cuStreamWaitEvent(stream: u64, event: u64, flags: u32);
+    cuEventQuery(event: u64);
+    cuStreamBeginCapture_v2(stream: u64, mode: i32);
+    cuStreamEndCapture(stream: u64, out: *mut u64);
+    cuStreamGetCaptureInfo_v3(
+        stream: u64, status: *mut i32, id: *mut u64, graph: *mut u64,
+        dependencies: *mut u64, edges: *mut u64, count: *mut usize
+    );
+    cuThreadExchangeStreamCaptureMode(mode: *mut i32);
+    cuGraphGetNodes(graph: u64, out: *mut u64, count: *mut usize);
+    cuGraphInstantiateWithFlags(out: *mut u64, graph: u64, flags: u64);
+    cuGraphLaunch(executable: u64, stream: u64);
+    cuGraphDestroy(graph: u64);
+    cuGraphExecDestroy(executable: u64);
+    cuModuleLoadData(out: *mut u64, image: *const u8);
+    cuModuleUnload(module: u64);
+    cuModuleGetFunction(out: *mut u64, module: u64, name: *const c_char);
+    cuModuleGetGlobal_v2(out: *mut u64, bytes: *mut usize, module: u64, name: *const c_char);
+    cuLibraryLoadData(
+        out: *mut u64, code: *const u8, options: u64, values: u64, count: u32,
+        library_options: u64, library_values: u64, library_count: u32
+    );
+    cuLibraryGetKernel(out: *mut u64, library: u64, name: *const c_char);
+    cuLibraryUnload(library: u64);
+    cuFuncGetAttribute(out: *mut i32, attribute: i32, function: u64);
+    cuFuncSetAttribute(function: u64, attribute: i32, value: i32);
+    cuKernelGetName(out: *mut *const c_char, kernel: u64);
+    cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        out: *mut i32, function: u64, threads: i32, shared: usize
+    );
+    cuLaunchKernel(
+        function: u64, grid_x: u32, grid_y: u32, grid_z: u32,
+        block_x: u32, block_y: u32, block_z: u32,
+        shared: u32, stream: u64, arguments: *const *const i64, extra: u64
+    );
+    cuLaunchHostFunc(
+        stream: u64, function: Option<unsafe extern "C" fn(*mut u32)>, argument: *mut u32
+    );
+    cuMemcpyHtoDAsync_v2(to: u64, from: *const u8, bytes: usize, stream: u64);
+    cuMemcpy2D_v2(parameters: *const Plane2D);
+    cuMemsetD2D8_v2(to: u64, pitch: usize, value: u8, count: usize, rows: usize);
+    cuPointerGetAttributes(
+        count: u32, attributes: *const i32, outs: *const *mut u64, address: u64
+    );
+    cuIpcGetMemHandle(out: *mut IpcHandle, address: u64);
+    cuIpcOpenMemHandle_v2(out: *mut u64, handle: IpcHandle, flags: u32);
+    cuIpcCloseMemHandle(address: u64);
+    cuDeviceGetByPCIBusId(out: *mut i32, address: *const c_char);
+    cuCtxGetLimit(out: *mut usize, limit: u32);
+    cuCtxSetLimit(limit: u32, value: usize);
     cuArrayCreate_v2();
     gpumem_sim_truth(path: *const c_char);
+}
+
+/// `CUipcMemHandle`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct IpcHandle(pub(crate) [u8; 64]);
+
+/// One side of `CUDA_MEMCPY2D`.
+#[repr(C)]
+pub(crate) struct Side2D {
+    x_bytes: usize,
+    y: usize,
+    kind: u64,
+    host: u64,
+    device: u64,
+    array: u64,
+    pitch_bytes: usize,
+}
+
+impl Side2D {
+    /// By the host's address.
+    pub(crate) fn host(address: *mut u8, pitch_bytes: usize) -> Self {
+        Self {
+            x_bytes: 0,
+            y: 0,
+            kind: 1,
+            host: address as u64,
+            device: 0,
+            array: 0,
+            pitch_bytes,
+        }
+    }
+
+    /// By the device's address, from a place on.
+    pub(crate) fn device(address: u64, pitch_bytes: usize, (x_bytes, y): (usize, usize)) -> Self {
+        Self {
+            x_bytes,
+            y,
+            kind: 2,
+            host: 0,
+            device: address,
+            array: 0,
+            pitch_bytes,
+        }
+    }
+}
+
+/// `CUDA_MEMCPY2D`.
+#[repr(C)]
+pub(crate) struct Plane2D {
+    pub(crate) from: Side2D,
+    pub(crate) to: Side2D,
+    pub(crate) row_bytes: usize,
+    pub(crate) rows: usize,
 }
 
 /// `CUmemLocation`.

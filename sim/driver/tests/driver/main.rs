@@ -7,8 +7,12 @@
 
 mod contexts;
 mod device;
+mod graphs;
+mod ipc;
+mod kernels;
 mod library;
 mod memory;
+mod planes;
 mod pools;
 mod proc_address;
 mod settings;
