@@ -1,0 +1,250 @@
+//! Functions of the public interface that are not simulated: each is there and
+//! answers `cudaErrorNotSupported`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error;
+use crate::export::versions;
+
+/// Answers, and names the function the first time.
+fn refuse(name: &str, named: &AtomicBool) -> i32 {
+    // Relaxed: at worst two threads name it.
+    if !named.swap(true, Ordering::Relaxed) && std::env::var_os("GPUMEM_SIM_TRACE").is_some() {
+        eprintln!("simulated CUDA runtime: {name} is not simulated");
+    }
+    error::number(Err(error::NOT_SUPPORTED))
+}
+
+macro_rules! refused {
+    ($($name:ident)*) => {$(
+        versions!($name);
+        // Whatever the parameters are: the C conventions let the callee ignore
+        // them.
+        #[unsafe(export_name = concat!("gpumem_sim_", stringify!($name)))]
+        extern "C" fn $name() -> i32 {
+            static NAMED: AtomicBool = AtomicBool::new(false);
+            refuse(stringify!($name), &NAMED)
+        }
+    )*};
+}
+
+refused! {
+    cudaArrayGetInfo
+    cudaArrayGetMemoryRequirements
+    cudaArrayGetPlane
+    cudaArrayGetSparseProperties
+    cudaChooseDevice
+    cudaCreateChannelDesc
+    cudaCreateSurfaceObject
+    cudaCreateTextureObject
+    cudaCtxResetPersistingL2Cache
+    cudaDestroyExternalMemory
+    cudaDestroyExternalSemaphore
+    cudaDestroySurfaceObject
+    cudaDestroyTextureObject
+    cudaDeviceFlushGPUDirectRDMAWrites
+    cudaDeviceGetCacheConfig
+    cudaDeviceGetHostAtomicCapabilities
+    cudaDeviceGetNvSciSyncAttributes
+    cudaDeviceGetP2PAtomicCapabilities
+    cudaDeviceGetSharedMemConfig
+    cudaDeviceGetTexture1DLinearMaxWidth
+    cudaDeviceRegisterAsyncNotification
+    cudaDeviceSetCacheConfig
+    cudaDeviceSetGraphMemAttribute
+    cudaDeviceSetSharedMemConfig
+    cudaDeviceUnregisterAsyncNotification
+    cudaEventElapsedTime_v2
+    cudaExternalMemoryGetMappedBuffer
+    cudaExternalMemoryGetMappedMipmappedArray
+    cudaFreeArray
+    cudaFreeMipmappedArray
+    cudaFuncGetName
+    cudaFuncGetParamInfo
+    cudaFuncSetSharedMemConfig
+    cudaGetChannelDesc
+    cudaGetExportTable
+    cudaGetMipmappedArrayLevel
+    cudaGetSurfaceObjectResourceDesc
+    cudaGetTextureObjectResourceDesc
+    cudaGetTextureObjectResourceViewDesc
+    cudaGetTextureObjectTextureDesc
+    cudaGraphAddChildGraphNode
+    cudaGraphAddDependencies
+    cudaGraphAddDependencies_v2
+    cudaGraphAddEmptyNode
+    cudaGraphAddEventRecordNode
+    cudaGraphAddEventWaitNode
+    cudaGraphAddExternalSemaphoresSignalNode
+    cudaGraphAddExternalSemaphoresWaitNode
+    cudaGraphAddHostNode
+    cudaGraphAddKernelNode
+    cudaGraphAddMemAllocNode
+    cudaGraphAddMemFreeNode
+    cudaGraphAddMemcpyNode
+    cudaGraphAddMemcpyNode1D
+    cudaGraphAddMemcpyNodeFromSymbol
+    cudaGraphAddMemcpyNodeToSymbol
+    cudaGraphAddMemsetNode
+    cudaGraphAddNode
+    cudaGraphAddNode_v2
+    cudaGraphChildGraphNodeGetGraph
+    cudaGraphClone
+    cudaGraphConditionalHandleCreate
+    cudaGraphDebugDotPrint
+    cudaGraphDestroyNode
+    cudaGraphEventRecordNodeGetEvent
+    cudaGraphEventRecordNodeSetEvent
+    cudaGraphEventWaitNodeGetEvent
+    cudaGraphEventWaitNodeSetEvent
+    cudaGraphExecChildGraphNodeSetParams
+    cudaGraphExecEventRecordNodeSetEvent
+    cudaGraphExecEventWaitNodeSetEvent
+    cudaGraphExecExternalSemaphoresSignalNodeSetParams
+    cudaGraphExecExternalSemaphoresWaitNodeSetParams
+    cudaGraphExecGetFlags
+    cudaGraphExecHostNodeSetParams
+    cudaGraphExecKernelNodeSetParams
+    cudaGraphExecMemcpyNodeSetParams
+    cudaGraphExecMemcpyNodeSetParams1D
+    cudaGraphExecMemcpyNodeSetParamsFromSymbol
+    cudaGraphExecMemcpyNodeSetParamsToSymbol
+    cudaGraphExecMemsetNodeSetParams
+    cudaGraphExecNodeSetParams
+    cudaGraphExecUpdate
+    cudaGraphExternalSemaphoresSignalNodeGetParams
+    cudaGraphExternalSemaphoresSignalNodeSetParams
+    cudaGraphExternalSemaphoresWaitNodeGetParams
+    cudaGraphExternalSemaphoresWaitNodeSetParams
+    cudaGraphGetEdges
+    cudaGraphGetEdges_v2
+    cudaGraphGetRootNodes
+    cudaGraphHostNodeGetParams
+    cudaGraphHostNodeSetParams
+    cudaGraphInstantiateWithParams
+    cudaGraphKernelNodeCopyAttributes
+    cudaGraphKernelNodeGetAttribute
+    cudaGraphKernelNodeGetParams
+    cudaGraphKernelNodeSetAttribute
+    cudaGraphKernelNodeSetParams
+    cudaGraphMemAllocNodeGetParams
+    cudaGraphMemFreeNodeGetParams
+    cudaGraphMemcpyNodeGetParams
+    cudaGraphMemcpyNodeSetParams
+    cudaGraphMemcpyNodeSetParams1D
+    cudaGraphMemcpyNodeSetParamsFromSymbol
+    cudaGraphMemcpyNodeSetParamsToSymbol
+    cudaGraphMemsetNodeGetParams
+    cudaGraphMemsetNodeSetParams
+    cudaGraphNodeFindInClone
+    cudaGraphNodeGetDependencies
+    cudaGraphNodeGetDependencies_v2
+    cudaGraphNodeGetDependentNodes
+    cudaGraphNodeGetDependentNodes_v2
+    cudaGraphNodeGetEnabled
+    cudaGraphNodeGetType
+    cudaGraphNodeSetEnabled
+    cudaGraphNodeSetParams
+    cudaGraphReleaseUserObject
+    cudaGraphRemoveDependencies
+    cudaGraphRemoveDependencies_v2
+    cudaGraphRetainUserObject
+    cudaGraphicsMapResources
+    cudaGraphicsResourceGetMappedMipmappedArray
+    cudaGraphicsResourceGetMappedPointer
+    cudaGraphicsResourceSetMapFlags
+    cudaGraphicsSubResourceGetMappedArray
+    cudaGraphicsUnmapResources
+    cudaGraphicsUnregisterResource
+    cudaImportExternalMemory
+    cudaImportExternalSemaphore
+    cudaLaunchCooperativeKernelMultiDevice
+    cudaLibraryEnumerateKernels
+    cudaLibraryGetGlobal
+    cudaLibraryGetKernel
+    cudaLibraryGetKernelCount
+    cudaLibraryGetManaged
+    cudaLibraryGetUnifiedFunction
+    cudaLibraryLoadData
+    cudaLibraryLoadFromFile
+    cudaLibraryUnload
+    cudaLogsCurrent
+    cudaLogsDumpToFile
+    cudaLogsDumpToMemory
+    cudaLogsRegisterCallback
+    cudaLogsUnregisterCallback
+    cudaMalloc3D
+    cudaMalloc3DArray
+    cudaMallocArray
+    cudaMallocMipmappedArray
+    cudaMemAdvise
+    cudaMemAdvise_v2
+    cudaMemDiscardAndPrefetchBatchAsync
+    cudaMemDiscardBatchAsync
+    cudaMemGetDefaultMemPool
+    cudaMemGetMemPool
+    cudaMemPoolExportPointer
+    cudaMemPoolExportToShareableHandle
+    cudaMemPoolGetAccess
+    cudaMemPoolImportFromShareableHandle
+    cudaMemPoolImportPointer
+    cudaMemPrefetchAsync
+    cudaMemPrefetchAsync_v2
+    cudaMemPrefetchBatchAsync
+    cudaMemRangeGetAttribute
+    cudaMemRangeGetAttributes
+    cudaMemSetMemPool
+    cudaMemcpy2DArrayToArray
+    cudaMemcpy2DFromArray
+    cudaMemcpy2DFromArrayAsync
+    cudaMemcpy2DToArray
+    cudaMemcpy2DToArrayAsync
+    cudaMemcpy3D
+    cudaMemcpy3DAsync
+    cudaMemcpy3DBatchAsync
+    cudaMemcpy3DPeer
+    cudaMemcpy3DPeerAsync
+    cudaMemcpyArrayToArray
+    cudaMemcpyBatchAsync
+    cudaMemcpyFromArray
+    cudaMemcpyFromArrayAsync
+    cudaMemcpyFromSymbol
+    cudaMemcpyFromSymbolAsync
+    cudaMemcpyToArray
+    cudaMemcpyToArrayAsync
+    cudaMemcpyToSymbolAsync
+    cudaMemset2D
+    cudaMemset3D
+    cudaMemset3DAsync
+    cudaMipmappedArrayGetMemoryRequirements
+    cudaMipmappedArrayGetSparseProperties
+    cudaOccupancyAvailableDynamicSMemPerBlock
+    cudaOccupancyMaxActiveClusters
+    cudaOccupancyMaxPotentialClusterSize
+    cudaSetDoubleForDevice
+    cudaSetDoubleForHost
+    cudaSetValidDevices
+    cudaSignalExternalSemaphoresAsync
+    cudaSignalExternalSemaphoresAsync_ptsz
+    cudaSignalExternalSemaphoresAsync_v2
+    cudaStreamAttachMemAsync
+    cudaStreamCopyAttributes
+    cudaStreamGetAttribute
+    cudaStreamGetCaptureInfo_ptsz
+    cudaStreamGetDevice
+    cudaStreamSetAttribute
+    cudaStreamUpdateCaptureDependencies
+    cudaStreamUpdateCaptureDependencies_v2
+    cudaThreadExit
+    cudaThreadGetCacheConfig
+    cudaThreadGetLimit
+    cudaThreadSetCacheConfig
+    cudaThreadSetLimit
+    cudaThreadSynchronize
+    cudaUserObjectCreate
+    cudaUserObjectRelease
+    cudaUserObjectRetain
+    cudaWaitExternalSemaphoresAsync
+    cudaWaitExternalSemaphoresAsync_ptsz
+    cudaWaitExternalSemaphoresAsync_v2
+}

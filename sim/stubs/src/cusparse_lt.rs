@@ -1,0 +1,27 @@
+//! cuSPARSELt: not simulated.
+
+use crate::export::stubs;
+
+stubs! {
+    computes {
+
+    }
+    refuses 10 {
+        cusparseLtDenseDescriptorInit
+        cusparseLtInit
+        cusparseLtMatDescriptorDestroy
+        cusparseLtMatmul
+        cusparseLtMatmulAlgGetAttribute
+        cusparseLtMatmulAlgSelectionInit
+        cusparseLtMatmulAlgSetAttribute
+        cusparseLtMatmulDescSetAttribute
+        cusparseLtMatmulDescriptorInit
+        cusparseLtMatmulGetWorkspace
+        cusparseLtMatmulPlanDestroy
+        cusparseLtMatmulPlanInit
+        cusparseLtMatmulSearch
+        cusparseLtSpMMACompress2
+        cusparseLtSpMMACompressedSize2
+        cusparseLtStructuredDescriptorInit
+    }
+}
