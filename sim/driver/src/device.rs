@@ -7,9 +7,9 @@ use crate::entry::entry;
 use crate::ledger::DeviceId;
 use crate::machine::Machine;
 
-const NAME: &str = "gpumem simulated GPU";
+pub(crate) const NAME: &str = "gpumem simulated GPU";
 /// PCI bus of the first device; each has its own.
-const FIRST_PCI_BUS: i32 = 0x10;
+pub(crate) const FIRST_PCI_BUS: i32 = 0x10;
 /// Compute capability.
 pub(crate) const CAPABILITY: (i32, i32) = (9, 0);
 /// Threads that a multiprocessor holds.

@@ -29,6 +29,7 @@
 #![allow(non_snake_case)]
 
 mod abi;
+mod account;
 mod backing;
 mod clock;
 mod config;

@@ -1,0 +1,20 @@
+//! A simulated management library, which programs take for
+//! `libnvidia-ml.so.1`.
+//!
+//! Its devices and their memory are those of the simulated driver in the same
+//! process, which it loads if the program has not: it has no ledger of its own.
+//! So it knows of no other process. PyTorch needs it for expandable segments,
+//! where it calls it through pointers that it does not check.
+//!
+//! Memory, processes, names and versions are told; sensors, links and fabrics
+//! answer `NVML_ERROR_NOT_SUPPORTED`.
+
+// The functions bear the library's names.
+#![allow(non_snake_case)]
+
+mod abi;
+mod device;
+mod driver;
+mod library;
+mod memory;
+mod refused;

@@ -1,0 +1,28 @@
+//! What a simulated device does not have: sensors, links, fabrics, instances.
+
+use crate::abi::NOT_SUPPORTED;
+
+macro_rules! refused {
+    ($($name:ident)*) => {$(
+        // Whatever the parameters are: the C conventions let the callee ignore
+        // them.
+        #[unsafe(no_mangle)]
+        extern "C" fn $name() -> i32 {
+            NOT_SUPPORTED
+        }
+    )*};
+}
+
+refused! {
+    nvmlDeviceGetGpuFabricInfo
+    nvmlDeviceGetGpuFabricInfoV
+    nvmlDeviceGetMigMode
+    nvmlDeviceGetNvLinkRemoteDeviceType
+    nvmlDeviceGetNvLinkRemotePciInfo_v2
+    nvmlDeviceGetNvLinkState
+    nvmlDeviceGetPowerUsage
+    nvmlDeviceGetTemperature
+    nvmlDeviceGetUtilizationRates
+    nvmlDeviceGetClockInfo
+    nvmlDeviceGetComputeMode
+}
