@@ -17,6 +17,8 @@ pub(crate) struct Config {
     pub(crate) driver_version: i32,
     /// Device time that a kernel takes.
     pub(crate) kernel_ns: u64,
+    /// Copies to the host on a stream of at most so many bytes bring zeros.
+    pub(crate) small_d2h_bytes: u64,
     pub(crate) failures: Vec<Failure>,
     pub(crate) truth: Option<PathBuf>,
 }
@@ -45,6 +47,7 @@ impl Config {
             context_bytes: setting("GPUMEM_SIM_CONTEXT", "0", parse_size),
             driver_version: setting("GPUMEM_SIM_DRIVER", "13020", |text| text.parse().ok()),
             kernel_ns: setting("GPUMEM_SIM_KERNEL_NS", "0", |text| text.parse().ok()),
+            small_d2h_bytes: setting("GPUMEM_SIM_SMALL_D2H", "0", parse_size),
             failures: setting("GPUMEM_SIM_FAIL", "", parse_failures),
             truth: std::env::var("GPUMEM_SIM_TRUTH")
                 .ok()

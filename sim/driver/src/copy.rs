@@ -36,6 +36,8 @@ pub(crate) struct Copy2D {
     from: Side,
     row_bytes: u64,
     rows: u64,
+    /// Zeros are written instead of what is read.
+    brings_zeros: bool,
 }
 
 impl Copy2D {
@@ -55,6 +57,7 @@ impl Copy2D {
             from: side(from, from_is_device),
             row_bytes: bytes as u64,
             rows: 1,
+            brings_zeros: false,
         }
     }
 }
@@ -122,6 +125,7 @@ impl Parameters {
             from: self.from.side(self.row_bytes, self.rows)?,
             row_bytes: self.row_bytes as u64,
             rows: self.rows as u64,
+            brings_zeros: false,
         })
     }
 }
@@ -171,7 +175,13 @@ impl Machine {
             let from = copy.from.address + row * copy.from.pitch_bytes;
             // SAFETY: what the driver knows has just been checked, and the lock
             // keeps it; the caller vouches for memory of his own.
-            unsafe { backing::copy(to, from, copy.row_bytes as usize) };
+            unsafe {
+                if copy.brings_zeros {
+                    backing::fill(to, 0_u8, copy.row_bytes as usize);
+                } else {
+                    backing::copy(to, from, copy.row_bytes as usize);
+                }
+            }
         }
         Ok(())
     }
@@ -230,12 +240,18 @@ entry! {
         machine.copy_now((to, false), (from, true), bytes)
     }
 
-    /// Device to host, on a stream.
+    /// Device to host, on a stream. Small ones may bring zeros, so that a
+    /// program does not take what lay there for a size.
     fn cuMemcpyDtoHAsync_v2 | cuMemcpyDtoHAsync_v2_ptsz(
         machine, default;
         to: u64, from: u64, bytes: usize, stream: u64
     ) {
-        machine.copy_on((stream, default), (to, false), (from, true), bytes)
+        let stream = machine.stream(stream, default)?;
+        let copy = Copy2D {
+            brings_zeros: bytes as u64 <= crate::config::get().small_d2h_bytes,
+            ..Copy2D::range((to, false), (from, true), bytes)
+        };
+        machine.submit(&stream, Work::Copy(copy))
     }
 
     /// Device to device.

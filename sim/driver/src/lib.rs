@@ -20,6 +20,7 @@
 //! | `GPUMEM_SIM_CONTEXT` | memory that a context takes on its device | `0` |
 //! | `GPUMEM_SIM_DRIVER` | version that the driver states | `13020` |
 //! | `GPUMEM_SIM_KERNEL_NS` | device time that a kernel takes, in nanoseconds | `0` |
+//! | `GPUMEM_SIM_SMALL_D2H` | copies to the host on a stream of at most so many bytes bring zeros: counts that a kernel would have computed, which are else whatever lay there | `0` |
 //! | `GPUMEM_SIM_FAIL` | `name:n[=code],...`: the n-th call of a function fails | none |
 //! | `GPUMEM_SIM_TRUTH` | file for the truth at exit, `%p` is the process id | none |
 //! | `GPUMEM_SIM_LOG` | file that names what was refused, once each | none |

@@ -29,6 +29,7 @@ mod curand;
 mod cusolver;
 mod cusparse;
 mod cusparse_lt;
+mod driver;
 mod export;
 mod nccl;
 mod nvrtc;

@@ -49,6 +49,7 @@ pub(crate) fn isolated(test: &str, environment: &[(&str, &str)], body: impl FnOn
         "CONTEXT",
         "DRIVER",
         "KERNEL_NS",
+        "SMALL_D2H",
         "FAIL",
         "TRUTH",
         "LOG",
@@ -229,6 +230,7 @@ driver! {
         stream: u64, function: Option<unsafe extern "C" fn(*mut u32)>, argument: *mut u32
     );
     cuMemcpyHtoDAsync_v2(to: u64, from: *const u8, bytes: usize, stream: u64);
+    cuMemcpyDtoHAsync_v2(to: *mut u8, from: u64, bytes: usize, stream: u64);
     cuMemcpy2D_v2(parameters: *const Plane2D);
     cuMemsetD2D8_v2(to: u64, pitch: usize, value: u8, count: usize, rows: usize);
     cuPointerGetAttributes(

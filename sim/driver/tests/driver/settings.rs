@@ -52,3 +52,22 @@ fn the_named_call_fails() {
         },
     );
 }
+
+#[test]
+fn small_copies_to_the_host_bring_zeros_on_demand() {
+    let test = "settings::small_copies_to_the_host_bring_zeros_on_demand";
+    isolated(test, &[("GPUMEM_SIM_SMALL_D2H", "4")], |driver| {
+        driver.start();
+        let memory = driver.alloc(64);
+        assert_eq!(driver.cuMemsetD8_v2(memory, 7, 64), SUCCESS);
+        let mut back = [1; 5];
+        let to = back.as_mut_ptr();
+        assert_eq!(driver.cuMemcpyDtoHAsync_v2(to, memory, 4, 0), SUCCESS);
+        assert_eq!(back, [0, 0, 0, 0, 1]);
+        assert_eq!(driver.cuMemcpyDtoHAsync_v2(to, memory, 5, 0), SUCCESS);
+        assert_eq!(back, [7; 5]);
+        // What waits for itself is no count of a kernel's.
+        assert_eq!(driver.cuMemcpyDtoH_v2(to, memory, 4), SUCCESS);
+        assert_eq!(back, [7; 5]);
+    });
+}
