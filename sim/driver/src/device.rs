@@ -78,7 +78,7 @@ fn attribute(device: DeviceId, attribute: i32) -> Outcome<i32> {
         78 | 79 | 80 | 83 | 89 => 1, // priorities, caches, managed memory
         81 => 228 << 10,             // shared memory of a multiprocessor
         97 => 227 << 10,             // shared memory that a block can opt into
-        95 | 102 | 115 => 1,         // cooperative launch, VMM, pools
+        95 | 99 | 102 | 115 | 120 => 1, // cooperative launch, registration, VMM, pools, clusters
         106 => BLOCKS_OF_MULTIPROCESSOR,
         111 => 1024, // reserved shared memory of a block
         id if (1..=LAST_ATTRIBUTE).contains(&id) => 0,

@@ -6,8 +6,10 @@ use crate::driver::device_count;
 use crate::error::{self, INVALID_DEVICE, INVALID_VALUE, Outcome};
 use crate::export::api;
 
-/// The version that this runtime states.
+/// The version that this runtime states to programs of version 13.
 const VERSION: i32 = 13_000;
+/// The version that it states to programs of version 12.
+const VERSION_12: i32 = 12_080;
 
 /// Answers a look-up; what is not there is an answer, too.
 unsafe fn answer(found: (*mut c_void, i32), out: *mut *mut c_void, status: *mut i32) -> Outcome {
@@ -35,9 +37,6 @@ unsafe fn set(out: *mut i32, value: i32) -> Outcome {
 }
 
 api! {
-    /// The runtime's version.
-    free fn cudaRuntimeGetVersion(_, out: *mut i32) = set(out, VERSION);
-
     /// The driver's version.
     loaded fn cudaDriverGetVersion(driver, out: *mut i32) = driver.cuDriverGetVersion(out);
 
@@ -132,6 +131,26 @@ api! {
 
     /// It may not any more.
     current fn cudaProfilerStop(driver) = driver.cuProfilerStop();
+}
+
+// The one function that differs between the versions and has no name of its own.
+core::arch::global_asm!(
+    ".symver gpumem_sim_version_13, cudaRuntimeGetVersion@@libcudart.so.13",
+    ".symver gpumem_sim_version_12, cudaRuntimeGetVersion@libcudart.so.12",
+);
+
+/// The runtime's version, to programs of version 13.
+#[unsafe(export_name = "gpumem_sim_version_13")]
+unsafe extern "C" fn version_13(out: *mut i32) -> i32 {
+    // SAFETY: the caller vouches that it is NULL or has room.
+    error::number(unsafe { set(out, VERSION) })
+}
+
+/// The runtime's version, to programs of version 12.
+#[unsafe(export_name = "gpumem_sim_version_12")]
+unsafe extern "C" fn version_12(out: *mut i32) -> i32 {
+    // SAFETY: as above.
+    error::number(unsafe { set(out, VERSION_12) })
 }
 
 /// Whether there is such a device.

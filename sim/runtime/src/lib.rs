@@ -9,7 +9,7 @@
 //!
 //! Each function is a row of an `api!` list of its family's file, which exports
 //! it under both versions. What differs between 12 and 13 has a name of its own
-//! in 12 (`cudaGetDeviceProperties_v2`). What is public and not simulated
+//! in 12 (`cudaGetDeviceProperties_v2`), but for the version itself. What is public and not simulated
 //! answers `cudaErrorNotSupported`, and says so once on stderr when
 //! `GPUMEM_SIM_TRACE` is set.
 

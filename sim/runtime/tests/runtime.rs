@@ -204,3 +204,23 @@ fn functions_of_the_driver_are_found() {
     assert_eq!(look_up("cuNothing"), (0, true, 1));
     assert_eq!(look_up("cuLogsCurrent"), (0, true, 2));
 }
+
+#[test]
+fn each_version_is_stated_to_its_programs() {
+    let runtime = Runtime::load();
+    let path = CString::new(beside("libgpumem_sim_runtime.so").to_str().unwrap()).unwrap();
+    // SAFETY: zero-ended names; the library is loaded already, and the function
+    // has this signature in both versions.
+    let state = |version: &CStr| unsafe {
+        let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
+        let found = libc::dlvsym(library, c"cudaRuntimeGetVersion".as_ptr(), version.as_ptr());
+        assert!(!found.is_null());
+        let function: unsafe extern "C" fn(*mut i32) -> i32 = std::mem::transmute(found);
+        let mut out = 0;
+        assert_eq!(function(&mut out), 0);
+        out
+    };
+    assert_eq!(state(c"libcudart.so.12") / 1000, 12);
+    assert_eq!(state(c"libcudart.so.13") / 1000, 13);
+    drop(runtime);
+}
