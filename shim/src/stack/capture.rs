@@ -10,7 +10,7 @@ use super::intern;
 use super::merge::{Resolve, Sources};
 use super::module::{Desk, ModuleCache};
 use super::native::{Bounds, Registers, object, rules};
-use super::python::{self, LineCache, PythonFrame, PythonStack};
+use super::python::{self, LineCache, PythonFrame, PythonStack, Window};
 use super::scratch::{self, Scratch};
 
 /// What a hook wants to know.
@@ -97,7 +97,8 @@ fn full(scratch: &mut Scratch, start: Registers) -> StackId {
     let full_native = FULL_NATIVE.load(Ordering::Relaxed);
     let bounds = scratch.bounds;
     let mut fold = Fold::new();
-    let python = python_stack(&bounds, &mut fold);
+    let python =
+        PythonStack::of_this_thread(scratch.main, &bounds, &mut scratch.windows.0, &mut fold);
     let (innermost, outermost) = match &python {
         Some(stack) if !full_native => (stack.innermost_entry, stack.outermost_entry),
         _ => (None, None),
@@ -133,7 +134,9 @@ fn python_only(scratch: &mut Scratch) -> StackId {
     let mut fold = Fold::new();
     // Tells this stack from a full one with the same words.
     fold.word(u64::MAX);
-    let Some(python) = python_stack(&scratch.bounds, &mut fold) else {
+    let (main, bounds) = (scratch.main, scratch.bounds);
+    let python = PythonStack::of_this_thread(main, &bounds, &mut scratch.windows.0, &mut fold);
+    let Some(python) = python else {
         return StackId::NONE;
     };
     let hash = fold.finish();
@@ -143,15 +146,6 @@ fn python_only(scratch: &mut Scratch) -> StackId {
         .unwrap_or_else(|| resolve_python(scratch, &python, hash, era))
 }
 
-/// The Python stack, unless the interpreter is being taken down and may free it under us.
-#[inline(always)]
-fn python_stack(bounds: &Bounds, fold: &mut Fold) -> Option<PythonStack> {
-    if python::python_is_finalising() {
-        return None;
-    }
-    PythonStack::of_this_thread(bounds, fold)
-}
-
 #[cold]
 #[inline(never)]
 fn resolve(scratch: &mut Scratch, sources: &Sources, hash: u64, era: u32) -> StackId {
@@ -159,13 +153,15 @@ fn resolve(scratch: &mut Scratch, sources: &Sources, hash: u64, era: u32) -> Sta
         UNSUPPORTED.fetch_add(1, Ordering::Relaxed);
     }
     let python_was_known = python::is_known();
+    let (chain, objects) = opened_alike(&mut scratch.windows, scratch.bounds);
     let mut resolver = Resolver {
         modules: &mut scratch.modules,
         lines: &mut scratch.lines,
+        objects,
         desk: &mut scratch.desk,
         epoch: sources.epoch,
     };
-    scratch.merged.merge(sources, &mut resolver);
+    scratch.merged.merge(sources, chain, &mut resolver);
     if scratch.merged.lost {
         LOST.fetch_add(1, Ordering::Relaxed);
         // The interpreter may be where the walk did not come.
@@ -181,18 +177,24 @@ fn resolve(scratch: &mut Scratch, sources: &Sources, hash: u64, era: u32) -> Sta
 #[cold]
 #[inline(never)]
 fn resolve_python(scratch: &mut Scratch, python: &PythonStack, hash: u64, era: u32) -> StackId {
+    let (chain, objects) = opened_alike(&mut scratch.windows, scratch.bounds);
     let mut resolver = Resolver {
         modules: &mut scratch.modules,
         lines: &mut scratch.lines,
+        objects,
         desk: &mut scratch.desk,
         epoch: rules::epoch(),
     };
-    scratch.merged.python_only(python, &mut resolver);
+    scratch.merged.python_only(python, chain, &mut resolver);
     intern_merged(scratch, hash, era)
 }
 
 fn intern_merged(scratch: &mut Scratch, hash: u64, era: u32) -> StackId {
     if scratch.merged.frames().is_empty() {
+        return StackId::NONE;
+    }
+    if scratch.windows.0.is_open() && python::python_is_finalising() {
+        // What was read may not be what was there.
         return StackId::NONE;
     }
     let id = intern::stack_id(
@@ -204,9 +206,23 @@ fn intern_merged(scratch: &mut Scratch, hash: u64, era: u32) -> StackId {
     id
 }
 
+/// The chain's window, and the other one opened if the chain's is.
+fn opened_alike(
+    (chain, objects): &mut (Window, Window),
+    bounds: Bounds,
+) -> (&mut Window, &mut Window) {
+    if chain.is_open() {
+        objects.open(bounds);
+    } else {
+        objects.close();
+    }
+    (chain, objects)
+}
+
 struct Resolver<'a> {
     modules: &'a mut ModuleCache,
     lines: &'a mut LineCache,
+    objects: &'a mut Window,
     desk: &'a mut Desk,
     epoch: u64,
 }
@@ -217,7 +233,7 @@ impl Resolve for Resolver<'_> {
     }
 
     fn python(&mut self, frame: &PythonFrame) -> Option<Frame> {
-        self.lines.frame(frame, self.desk)
+        self.lines.frame(frame, self.objects, self.desk)
     }
 }
 

@@ -15,18 +15,22 @@ use super::module::{Desk, ModuleCache};
 use super::native::Bounds;
 use super::native::outer::OuterCache;
 use super::native::replay::Replay;
-use super::python::LineCache;
+use super::python::{LineCache, Window};
 use super::region;
 use crate::tls;
 
 /// One thread's memory. All zeros is valid: empty bounds, empty caches.
 pub(crate) struct Scratch {
+    /// Whether this is the process's first thread.
+    pub(crate) main: bool,
     pub(crate) bounds: Bounds,
     pub(crate) replay: Replay,
     pub(crate) outer: OuterCache,
     pub(crate) ids: ThreadCache,
     pub(crate) modules: ModuleCache,
     pub(crate) lines: LineCache,
+    /// For the chain of Python frames, and for what its code objects hold.
+    pub(crate) windows: (Window, Window),
     pub(crate) merged: Merged,
     pub(crate) desk: Desk,
 }
@@ -83,6 +87,8 @@ fn acquire() -> Option<NonNull<Block>> {
     let block = reuse().or_else(create)?;
     // SAFETY: `in_use` was won by this thread, so nobody else touches the scratch until the thread's end.
     let scratch = unsafe { &mut *block.as_ref().scratch() };
+    // SAFETY: plain calls.
+    scratch.main = unsafe { libc::gettid() == libc::getpid() };
     scratch.bounds = Bounds::of_this_thread();
     scratch.replay.clear();
     scratch.outer.clear();

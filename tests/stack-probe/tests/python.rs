@@ -34,6 +34,35 @@ fn each(minor: u32, mut check: impl FnMut(&PathBuf)) {
     found.iter().for_each(&mut check);
 }
 
+/// The library made of a C file beside the tests, if there is a C compiler.
+fn compiled(name: &str) -> Option<PathBuf> {
+    if Command::new("gcc").arg("--version").output().is_err() {
+        println!("skipped: no C compiler on this machine");
+        return None;
+    }
+    let library = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.so"));
+    let flags = [
+        "-O2",
+        "-fno-optimize-sibling-calls",
+        "-shared",
+        "-fPIC",
+        "-pthread",
+        "-o",
+    ];
+    let mut compile = Command::new("gcc");
+    compile.args(flags).arg(&library);
+    common::run(compile.arg(common::beside(&format!("{name}.c"))));
+    Some(library)
+}
+
+/// What `exactness.py` says that it compared.
+fn compared(text: &str) -> u32 {
+    let mut words = text.split_whitespace();
+    assert_eq!(words.next(), Some("compared"), "{text}");
+    let number = words.next().and_then(|number| number.parse().ok());
+    number.unwrap_or(0)
+}
+
 fn exact(minor: u32) {
     each(minor, |python| {
         let text = common::run(
@@ -41,14 +70,36 @@ fn exact(minor: u32) {
                 .arg(common::beside("exactness.py"))
                 .arg(common::probe()),
         );
-        let mut words = text.split_whitespace();
-        assert_eq!(words.next(), Some("compared"), "{text}");
-        let compared: u32 = words
-            .next()
-            .and_then(|number| number.parse().ok())
-            .unwrap_or(0);
-        assert!(compared > 3000, "{text}");
+        assert!(compared(&text) > 3000, "{text}");
     });
+}
+
+/// The same on a thread that is not the first one: without the GIL, memory is then read through the kernel.
+const ON_A_THREAD: &str = "
+import runpy, sys, threading
+ended = []
+def work():
+    try:
+        runpy.run_path(sys.argv[2], run_name='__main__')
+    except SystemExit as end:
+        ended.append(end.code)
+threading.stack_size(64 << 20)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+sys.exit(ended != [False])
+";
+
+#[test]
+fn frames_equal_those_of_python_on_any_thread() {
+    for minor in [11, 12] {
+        each(minor, |python| {
+            let mut command = Command::new(python);
+            command.args(["-c", ON_A_THREAD]).arg(common::probe());
+            let text = common::run(command.arg(common::beside("exactness.py")));
+            assert!(compared(&text) > 3000, "{text}");
+        });
+    }
 }
 
 #[test]
@@ -121,6 +172,52 @@ fn the_end_of_the_interpreter_is_survived() {
     }
 }
 
+/// A thread is inside a walk when the interpreter ends: its state and frames are freed under it.
+const FREED: &str = "
+import ctypes, os, sys, threading
+probe, held, gate = ctypes.CDLL(sys.argv[1]), ctypes.PyDLL(sys.argv[1]), ctypes.CDLL(sys.argv[2])
+capture = ctypes.cast(probe.probe_capture, ctypes.c_void_p)
+entered, go, done = os.pipe(), os.pipe(), os.pipe()
+before = []
+def deep(n):
+    if n:
+        return deep(n - 1)
+    buffer = ctypes.create_string_buffer(1 << 18)
+    for library, through_the_kernel in (probe, True), (held, False):
+        calls = gate.gate_calls()
+        size = library.probe_capture(0, buffer, ctypes.c_size_t(len(buffer)))
+        rows = [row.split('\t')[:2] for row in buffer.raw[:size].decode().splitlines()]
+        assert rows.count(['P', 'deep']) == 201, rows
+        assert (gate.gate_calls() > calls) == through_the_kernel
+    before.append(0)
+    gate.gate_capture(capture, entered[1], go[0], done[1])
+assert probe.probe_id(0) > 1
+calls = gate.gate_calls()
+assert probe.probe_id(0) > 1 and gate.gate_calls() == calls, 'the first thread reads as it lies there'
+threading.Thread(target=deep, args=(200,), daemon=True).start()
+assert os.read(entered[0], 1) and before == [0]
+class Last:
+    def __del__(self, read=os.read, write=os.write, go=go[1], done=done[0], final=probe.probe_is_finalising):
+        assert final() == 1
+        write(go, b'.')
+        write(1, b'frames %d\\n' % read(done, 1)[0])
+sys.last = Last()
+";
+
+#[test]
+fn a_thread_whose_frames_are_freed_under_it_has_none() {
+    let Some(gate) = compiled("gate") else {
+        return;
+    };
+    for minor in [11, 12] {
+        each(minor, |python| {
+            let mut command = Command::new(python);
+            command.args(["-c", FREED]).arg(common::probe()).arg(&gate);
+            assert_eq!(common::run(command.env("LD_PRELOAD", &gate)), "frames 0\n");
+        });
+    }
+}
+
 /// Threads that were not made by Python call it from two places, at the same depth: the interpreter's frames lie at the same
 /// addresses, and what is outside of them differs.
 const CALLERS: &str = "
@@ -144,25 +241,9 @@ print('told apart')
 
 #[test]
 fn what_calls_python_is_seen_anew() {
-    let library = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("callers.so");
-    let flags = [
-        "-O2",
-        "-fno-optimize-sibling-calls",
-        "-shared",
-        "-fPIC",
-        "-pthread",
-        "-o",
-    ];
-    let mut compile = Command::new("gcc");
-    compile
-        .args(flags)
-        .arg(&library)
-        .arg(common::beside("callers.c"));
-    if Command::new("gcc").arg("--version").output().is_err() {
-        println!("skipped: no C compiler on this machine");
+    let Some(library) = compiled("callers") else {
         return;
-    }
-    common::run(&mut compile);
+    };
     for minor in [11, 12] {
         each(minor, |python| {
             let mut command = Command::new(python);

@@ -1,7 +1,8 @@
 //! The Python part of this thread's stack, read raw and without the GIL.
 //!
 //! A thread that is inside one of our hooks is not executing Python: nobody changes its chain of frames, and each frame keeps
-//! its code object alive. So the chain can be read as memory, whether or not the thread holds the GIL. [`consider`] finds the
+//! its code object alive. So the chain can be read as memory, whether or not the thread holds the GIL ([`memory`] has the
+//! one exception). [`consider`] finds the
 //! interpreter, [`walk`] reads the chain; [`code`] turns code objects into numbers and instructions into lines; [`layout`]
 //! holds what differs between versions. Of a thread that runs a sub-interpreter the main interpreter's frames are read: that
 //! is what CPython's own answer for "this thread" gives.
@@ -9,6 +10,7 @@
 mod code;
 mod finalising;
 pub(crate) mod layout;
+mod memory;
 mod walk;
 
 use core::ffi::CStr;
@@ -22,7 +24,8 @@ use super::native::object::{self, Object};
 
 pub(crate) use code::LineCache;
 pub(crate) use finalising::python_is_finalising;
-pub(crate) use walk::{Item, PythonFrame, PythonStack};
+pub(crate) use memory::{Memory, Window};
+pub(crate) use walk::{Item, Items, PythonFrame, PythonStack};
 
 /// `PyThreadState *PyGILState_GetThisThreadState(void)`: in every version, and what tells an interpreter from other objects.
 const GETTER: &CStr = c"PyGILState_GetThisThreadState";
@@ -38,9 +41,11 @@ static MAJOR: AtomicU8 = AtomicU8::new(0);
 static MINOR: AtomicU8 = AtomicU8::new(0);
 
 /// Null until an interpreter with a known layout was found. Stored last (release), loaded first (acquire): whoever sees it
-/// sees the other two.
+/// sees the others.
 static LAYOUT: AtomicPtr<Layout> = AtomicPtr::new(core::ptr::null_mut());
 static THREAD_STATE_GETTER: AtomicUsize = AtomicUsize::new(0);
+/// 0: this interpreter has no such function.
+static GIL_HOLDER_GETTER: AtomicUsize = AtomicUsize::new(0);
 static CODE_TYPE: AtomicU64 = AtomicU64::new(0);
 
 /// Whether Python frames can be read.
@@ -92,6 +97,8 @@ pub(crate) fn consider(object: &Object) {
             Some(code_type) => {
                 CODE_TYPE.store(code_type, Ordering::Relaxed);
                 THREAD_STATE_GETTER.store(getter as usize, Ordering::Relaxed);
+                let holder = elf::symbol(object, c"_PyThreadState_UncheckedGet").unwrap_or(0);
+                GIL_HOLDER_GETTER.store(holder as usize, Ordering::Relaxed);
                 finalising::set(elf::symbol(object, c"_Py_IsFinalizing").unwrap_or(0));
                 code::watch_deaths(code_type);
                 LAYOUT.store(core::ptr::from_ref(layout).cast_mut(), Ordering::Release);

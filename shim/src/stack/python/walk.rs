@@ -3,7 +3,8 @@
 use core::sync::atomic::Ordering;
 
 use super::layout::{Entries, Layout};
-use super::{THREAD_STATE_GETTER, layout, read};
+use super::memory::{Direct, Memory, Window};
+use super::{GIL_HOLDER_GETTER, THREAD_STATE_GETTER, layout, python_is_finalising};
 use crate::stack::fold::Fold;
 use crate::stack::native::Bounds;
 
@@ -47,10 +48,20 @@ pub(crate) enum Item {
 
 impl PythonStack {
     /// The stack of this thread, with each frame's instruction address folded into `fold`: a code object contains its
-    /// instructions, so that address stands for both. `None`: no interpreter, or none that runs on this thread.
+    /// instructions, so that address stands for both. `window` is opened if the interpreter's end may come in between.
+    /// `None`: no interpreter, none that runs on this thread, or one that is being taken down.
     #[inline(always)]
-    pub(crate) fn of_this_thread(bounds: &Bounds, fold: &mut Fold) -> Option<Self> {
+    pub(crate) fn of_this_thread(
+        main_thread: bool,
+        bounds: &Bounds,
+        window: &mut Window,
+        fold: &mut Fold,
+    ) -> Option<Self> {
         let layout = layout()?;
+        window.close();
+        if python_is_finalising() {
+            return None;
+        }
         // Relaxed: ordered by the layout's acquire.
         let getter = THREAD_STATE_GETTER.load(Ordering::Relaxed);
         // SAFETY: `PyThreadState *PyGILState_GetThisThreadState(void)` reads a thread-specific value, GIL or not. It was
@@ -60,13 +71,51 @@ impl PythonStack {
         if thread_state == 0 {
             return None;
         }
-        // SAFETY: a live thread state of this thread; its `cframe` points to itself or to this thread's stack.
+        if main_thread || holds_the_gil(thread_state) {
+            Self::walk(layout, thread_state, bounds, &mut Direct, fold)
+        } else {
+            Self::walk_apart(layout, thread_state, bounds, window, fold)
+        }
+    }
+
+    /// Of a thread that does not keep the interpreter from ending.
+    #[inline(never)]
+    fn walk_apart(
+        layout: &'static Layout,
+        thread_state: u64,
+        bounds: &Bounds,
+        window: &mut Window,
+        fold: &mut Fold,
+    ) -> Option<Self> {
+        window.open(*bounds);
+        let mut walked = *fold;
+        let stack = Self::walk(layout, thread_state, bounds, window, &mut walked);
+        // The flag is set before anything is freed: not set now, then all that was read was alive.
+        if python_is_finalising() {
+            return None;
+        }
+        *fold = walked;
+        stack
+    }
+
+    #[inline(always)]
+    fn walk(
+        layout: &'static Layout,
+        thread_state: u64,
+        bounds: &Bounds,
+        memory: &mut impl Memory,
+        fold: &mut Fold,
+    ) -> Option<Self> {
+        // SAFETY: this thread's state; its `cframe` points into itself or to this thread's stack.
         let (cframe, frame) = unsafe {
-            let cframe: u64 = read(thread_state + layout.thread_cframe);
+            let cframe: u64 = memory.read(thread_state + layout.thread_cframe)?;
             if cframe == 0 {
                 return None;
             }
-            (cframe, read::<u64>(cframe + layout.cframe_frame))
+            (
+                cframe,
+                memory.read::<u64>(cframe.wrapping_add(layout.cframe_frame))?,
+            )
         };
         if frame == 0 {
             return None;
@@ -79,17 +128,23 @@ impl PythonStack {
             innermost_entry: None,
             outermost_entry: None,
         };
-        stack.measure(bounds, fold);
+        stack.measure(bounds, memory, fold)?;
         Some(stack)
     }
 
+    /// `None`: the chain could not be read to its end.
     #[inline(always)]
-    fn measure(&mut self, bounds: &Bounds, fold: &mut Fold) {
+    fn measure(
+        &mut self,
+        bounds: &Bounds,
+        memory: &mut impl Memory,
+        fold: &mut Fold,
+    ) -> Option<()> {
         let layout = self.layout;
         let entry_owner = match layout.entries {
             Entries::Frames { owner } => owner,
             Entries::CFrames { previous, .. } => {
-                self.measure_cframes(previous, bounds);
+                self.measure_cframes(previous, bounds, memory)?;
                 u8::MAX
             }
         };
@@ -97,29 +152,36 @@ impl PythonStack {
         while frame != 0 && self.depth < DEEPEST {
             // SAFETY: a frame of this thread's chain, which nobody changes while the thread is here (see the module).
             unsafe {
-                if read::<u8>(frame + layout.frame_owner) == entry_owner {
+                if memory.read::<u8>(frame.wrapping_add(layout.frame_owner))? == entry_owner {
                     self.entry(frame, bounds);
                 } else {
-                    fold.word(read(frame + layout.frame_instruction));
+                    fold.word(memory.read(frame.wrapping_add(layout.frame_instruction))?);
                     self.depth += 1;
                 }
-                frame = read(frame + layout.frame_previous);
+                frame = memory.read(frame.wrapping_add(layout.frame_previous))?;
             }
         }
+        Some(())
     }
 
     #[inline(always)]
-    fn measure_cframes(&mut self, previous: u64, bounds: &Bounds) {
+    fn measure_cframes(
+        &mut self,
+        previous: u64,
+        bounds: &Bounds,
+        memory: &mut impl Memory,
+    ) -> Option<()> {
         let mut cframe = self.cframe;
         for _ in 0..DEEPEST {
             // SAFETY: a link of this thread's chain of C frames; the last one lies in the thread state.
-            let outer: u64 = unsafe { read(cframe + previous) };
+            let outer: u64 = unsafe { memory.read(cframe.wrapping_add(previous))? };
             if outer == 0 {
-                return;
+                break;
             }
             self.entry(cframe, bounds);
             cframe = outer;
         }
+        Some(())
     }
 
     #[inline(always)]
@@ -131,42 +193,72 @@ impl PythonStack {
     }
 
     /// The chain again, piece by piece. Must be used by the thread that made it, before that thread returns to Python.
-    pub(crate) fn items(&self) -> impl Iterator<Item = Item> + use<> {
-        let layout = self.layout;
-        let (mut frame, mut cframe) = (self.frame, self.cframe);
-        let mut left = DEEPEST;
-        let mut entry_after_frame = None;
-        core::iter::from_fn(move || {
-            if let Some(entry) = entry_after_frame.take() {
-                return Some(Item::Entry(entry));
-            }
-            left = left.checked_sub(1)?;
-            if frame == 0 {
-                return None;
-            }
-            // SAFETY: as in `measure`: the same chain, still unchanged.
-            unsafe {
-                let at = frame;
-                frame = read(at + layout.frame_previous);
-                let owner: u8 = read(at + layout.frame_owner);
-                match layout.entries {
-                    Entries::Frames { owner: entry_owner } if owner == entry_owner => {
-                        return Some(Item::Entry(at));
-                    }
-                    Entries::Frames { .. } => {}
-                    Entries::CFrames { previous, is_entry } => {
-                        if read::<u8>(at + is_entry) != 0 && cframe != 0 {
-                            entry_after_frame = Some(cframe);
-                            cframe = read(cframe + previous);
-                        }
+    pub(crate) fn items(&self) -> Items {
+        Items {
+            layout: self.layout,
+            frame: self.frame,
+            cframe: self.cframe,
+            left: DEEPEST,
+            entry_after_frame: None,
+        }
+    }
+}
+
+/// A chain, on the way outwards.
+pub(crate) struct Items {
+    layout: &'static Layout,
+    frame: u64,
+    cframe: u64,
+    left: u32,
+    entry_after_frame: Option<u64>,
+}
+
+impl Items {
+    /// The next piece.
+    pub(crate) fn next(&mut self, memory: &mut impl Memory) -> Option<Item> {
+        if let Some(entry) = self.entry_after_frame.take() {
+            return Some(Item::Entry(entry));
+        }
+        self.left = self.left.checked_sub(1)?;
+        if self.frame == 0 {
+            return None;
+        }
+        let (layout, at) = (self.layout, self.frame);
+        // SAFETY: as in `measure`: the same chain, still unchanged.
+        unsafe {
+            self.frame = memory.read(at.wrapping_add(layout.frame_previous))?;
+            let owner: u8 = memory.read(at.wrapping_add(layout.frame_owner))?;
+            match layout.entries {
+                Entries::Frames { owner: entry_owner } if owner == entry_owner => {
+                    return Some(Item::Entry(at));
+                }
+                Entries::Frames { .. } => {}
+                Entries::CFrames { previous, is_entry } => {
+                    if memory.read::<u8>(at.wrapping_add(is_entry))? != 0 && self.cframe != 0 {
+                        self.entry_after_frame = Some(self.cframe);
+                        self.cframe = memory.read(self.cframe.wrapping_add(previous))?;
                     }
                 }
-                Some(Item::Frame(PythonFrame {
-                    code: read(at + layout.frame_code),
-                    instruction: read(at + layout.frame_instruction),
-                    owner,
-                }))
             }
-        })
+            Some(Item::Frame(PythonFrame {
+                code: memory.read(at.wrapping_add(layout.frame_code))?,
+                instruction: memory.read(at.wrapping_add(layout.frame_instruction))?,
+                owner,
+            }))
+        }
     }
+}
+
+/// Whether this thread, whose state is given, keeps others from running Python and from ending it.
+#[inline(always)]
+fn holds_the_gil(thread_state: u64) -> bool {
+    // Relaxed: ordered by the layout's acquire.
+    let getter = GIL_HOLDER_GETTER.load(Ordering::Relaxed);
+    if getter == 0 {
+        return false;
+    }
+    // SAFETY: `PyThreadState *_PyThreadState_UncheckedGet(void)` reads one variable of the process (3.11) or of the thread,
+    // GIL or not: the state that holds the GIL. It was stored before the layout.
+    let holder = unsafe { core::mem::transmute::<usize, extern "C" fn() -> u64>(getter)() };
+    holder == thread_state
 }
