@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""What only a real GPU can show. Runs each test under the real `gpumem run` or under plain LD_PRELOAD.
+"""Real PyTorch jobs under the real `gpumem run` and under plain LD_PRELOAD, on a GPU or on the simulated device.
 
-usage: tests/gpu/run.py [--gpumem target/release/gpumem] [--python python3] [NAME...]
+usage: tests/gpu/run.py [--gpumem target/release/gpumem] [--python python3 | --sim FOLDER] [NAME...]
 
-Without an NVIDIA GPU, or without PyTorch, tests are skipped and say why. The closing line reads: N passed, N failed, N skipped
+FOLDER is what `tests/torch-env.sh` made. Without it, and without an NVIDIA GPU or PyTorch, tests are skipped and say why.
+The closing line reads: N passed, N failed, N skipped
 """
 import argparse
 import json
@@ -16,6 +17,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 JOBS = os.path.join(HERE, "jobs")
 TIMEOUT_S = 300
+EXPANDABLE = {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
 
 
 class Skipped(Exception):
@@ -72,13 +74,13 @@ def test_totals_of_the_default_allocator(bench):
 
 
 def test_totals_with_expandable_segments(bench):
-    totals(bench, {"PYTORCH_ALLOC_CONF": "expandable_segments:True"})
+    totals(bench, EXPANDABLE)
 
 
-def named(bench, preload):
+def named(bench, settings=(), preload=False):
     """A kept tensor is named by its line and its bytes a step."""
     bench.need_torch()
-    said, rows = bench.recorded([bench.python, os.path.join(JOBS, "leak.py")], preload=preload)
+    said, rows = bench.recorded([bench.python, os.path.join(JOBS, "leak.py")], settings, preload)
     truth = json.loads(said.splitlines()[-1])
     (leak,) = [leak for row in rows for leak in row["leaks"]]
     assert os.path.basename(leak["site"]["file"]) == truth["file"] and leak["site"]["line"] == truth["line"], leak["site"]
@@ -87,15 +89,19 @@ def named(bench, preload):
 
 
 def test_a_leak_is_named_under_run(bench):
-    named(bench, preload=False)
+    named(bench)
+
+
+def test_a_leak_in_expandable_segments_is_named(bench):
+    named(bench, EXPANDABLE)
 
 
 def test_a_leak_is_named_under_plain_preload(bench):
     named(bench, preload=True)
 
 
-def test_the_demo_program_on_the_real_driver(bench):
-    """Symbols bound at link time, dlsym and cuGetProcAddress of the real driver."""
+def test_the_demo_program(bench):
+    """Symbols bound at link time, dlsym and cuGetProcAddress of the driver."""
     job = os.path.join(os.path.dirname(bench.gpumem), "gpumem-demo-job")
     said, rows = bench.recorded([job, "--truth"])
     truth = json.loads(said.splitlines()[-1])
@@ -109,12 +115,16 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--gpumem", default=os.path.join(HERE, "../../target/release/gpumem"))
     parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--sim", metavar="FOLDER")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
+    if options.sim:
+        os.environ["LD_LIBRARY_PATH"] = os.path.abspath(os.path.join(options.sim, "lib"))
+        options.python = os.path.abspath(os.path.join(options.sim, "venv/bin/python"))
     bench = Bench(options.gpumem, options.python)
     tests = {name: test for name, test in globals().items() if name.startswith("test_")}
     counts = {"passed": 0, "failed": 0, "skipped": 0}
-    has_gpu = shutil.which("nvidia-smi") and not subprocess.run(["nvidia-smi", "-L"], capture_output=True).returncode
+    has_gpu = options.sim or shutil.which("nvidia-smi") and not subprocess.run(["nvidia-smi", "-L"], capture_output=True).returncode
     for name, test in tests.items():
         if options.names and name not in options.names:
             continue

@@ -1,8 +1,9 @@
-//! What `tests/fetch.sh` brought: NVIDIA's CUDA runtimes and driver library. Without it a test is skipped, and says so.
+//! What `tests/fetch.sh` brought (NVIDIA's CUDA runtimes and driver library) and what `tests/torch-env.sh` made. Without it a
+//! test is skipped, and says so.
 
 use std::env;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::artefacts;
 
@@ -53,6 +54,30 @@ pub fn real_driver() -> Option<PathBuf> {
         .filter_map(|entry| Some(entry.ok()?.path().join("nvidia/current/libcuda.so.1")))
         .find(|path| path.is_file());
     needed(found, "no driver library of NVIDIA's: run tests/fetch.sh")
+}
+
+/// PyTorch in an environment of its own, where the simulated libraries bear NVIDIA's names.
+pub struct Torch(PathBuf);
+
+impl Torch {
+    /// What `torch-env.sh` made.
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    /// The interpreter that has PyTorch.
+    pub fn python(&self) -> PathBuf {
+        self.0.join("venv/bin/python")
+    }
+}
+
+/// The environment of `tests/torch-env.sh`: `GPUMEM_TEST_TORCH`, else `target/torch-env`.
+pub fn torch() -> Option<Torch> {
+    let folder = env::var_os("GPUMEM_TEST_TORCH")
+        .map_or_else(|| artefacts::target().join("torch-env"), PathBuf::from);
+    let torch = Torch(folder);
+    let there = torch.python().is_file();
+    needed(there.then_some(torch), "no PyTorch: run tests/torch-env.sh")
 }
 
 /// What a test needs, or `None` after saying that it is skipped. Where `GPUMEM_TEST_REQUIRE=1`, a lack is a failure.
