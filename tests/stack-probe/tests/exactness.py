@@ -221,6 +221,7 @@ def reused_addresses(rounds):
         reused += id(space["made"].__code__) in seen
         seen.add(id(space["made"].__code__))
         space["made"]()
+        space.clear()
     return reused
 
 

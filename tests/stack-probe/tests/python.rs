@@ -92,7 +92,7 @@ sys.exit(ended != [False])
 
 #[test]
 fn frames_equal_those_of_python_on_any_thread() {
-    for minor in [11, 12] {
+    for minor in [11, 12, 13] {
         each(minor, |python| {
             let mut command = Command::new(python);
             command.args(["-c", ON_A_THREAD]).arg(common::probe());
@@ -110,6 +110,11 @@ fn frames_equal_those_of_python_3_11() {
 #[test]
 fn frames_equal_those_of_python_3_12() {
     exact(12);
+}
+
+#[test]
+fn frames_equal_those_of_python_3_13() {
+    exact(13);
 }
 
 const UNKNOWN: &str = "
@@ -158,7 +163,7 @@ atexit.register(lambda: print('at exit', probe.probe_is_finalising(), flush=True
 
 #[test]
 fn the_end_of_the_interpreter_is_survived() {
-    for minor in [11, 12] {
+    for minor in [11, 12, 13] {
         each(minor, |python| {
             for _ in 0..10 {
                 let mut command = Command::new(python);
@@ -209,7 +214,7 @@ fn a_thread_whose_frames_are_freed_under_it_has_none() {
     let Some(gate) = compiled("gate") else {
         return;
     };
-    for minor in [11, 12] {
+    for minor in [11, 12, 13] {
         each(minor, |python| {
             let mut command = Command::new(python);
             command.args(["-c", FREED]).arg(common::probe()).arg(&gate);
@@ -244,7 +249,7 @@ fn what_calls_python_is_seen_anew() {
     let Some(library) = compiled("callers") else {
         return;
     };
-    for minor in [11, 12] {
+    for minor in [11, 12, 13] {
         each(minor, |python| {
             let mut command = Command::new(python);
             command
@@ -279,7 +284,7 @@ print('met')
 
 #[test]
 fn generated_code_hides_native_frames_only() {
-    for minor in [11, 12] {
+    for minor in [11, 12, 13] {
         each(minor, |python| {
             let mut command = Command::new(python);
             command.args(["-c", GENERATED]).arg(common::probe());
@@ -306,7 +311,7 @@ print('forked')
 
 #[test]
 fn a_forked_child_goes_on() {
-    for minor in [11, 12] {
+    for minor in [11, 12, 13] {
         each(minor, |python| {
             let text = common::run(Command::new(python).args(["-c", FORK]).arg(common::probe()));
             assert_eq!(text, "forked\n");

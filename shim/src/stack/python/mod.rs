@@ -92,19 +92,30 @@ pub(crate) fn consider(object: &Object) {
     MINOR.store(minor, Ordering::Relaxed);
     let state = match layout::of(major, minor) {
         None => UNSUPPORTED,
-        Some(layout) => match checked_code_type(object, layout) {
-            None => MISMATCH,
-            Some(code_type) => {
-                CODE_TYPE.store(code_type, Ordering::Relaxed);
-                THREAD_STATE_GETTER.store(getter as usize, Ordering::Relaxed);
-                let holder = elf::symbol(object, c"_PyThreadState_UncheckedGet").unwrap_or(0);
-                GIL_HOLDER_GETTER.store(holder as usize, Ordering::Relaxed);
-                finalising::set(elf::symbol(object, c"_Py_IsFinalizing").unwrap_or(0));
-                code::watch_deaths(code_type);
-                LAYOUT.store(core::ptr::from_ref(layout).cast_mut(), Ordering::Release);
-                SUPPORTED
+        Some(layout) => {
+            match checked_code_type(object, layout).filter(|_| agrees(object, layout)) {
+                None => MISMATCH,
+                Some(code_type) => {
+                    CODE_TYPE.store(code_type, Ordering::Relaxed);
+                    THREAD_STATE_GETTER.store(getter as usize, Ordering::Relaxed);
+                    // Both were renamed in 3.13.
+                    let either = |old, new| {
+                        elf::symbol(object, new)
+                            .or_else(|| elf::symbol(object, old))
+                            .unwrap_or(0)
+                    };
+                    let holder = either(
+                        c"_PyThreadState_UncheckedGet",
+                        c"PyThreadState_GetUnchecked",
+                    );
+                    GIL_HOLDER_GETTER.store(holder as usize, Ordering::Relaxed);
+                    finalising::set(either(c"_Py_IsFinalizing", c"Py_IsFinalizing"));
+                    code::watch_deaths(code_type);
+                    LAYOUT.store(core::ptr::from_ref(layout).cast_mut(), Ordering::Release);
+                    SUPPORTED
+                }
             }
-        },
+        }
     };
     STATE.store(state, Ordering::Release);
 }
@@ -172,6 +183,21 @@ fn checked_code_type(object: &Object, layout: &Layout) -> Option<u64> {
     // SAFETY: a pointer into the interpreter's own data, in the place of `tp_name`.
     let name = unsafe { CStr::from_ptr(name as *const core::ffi::c_char) };
     (name == c"code").then_some(code_type)
+}
+
+/// Whether the interpreter's own account of its layout (`_Py_DebugOffsets`, at the start of `_PyRuntime` since 3.13) is ours.
+/// True where there is none.
+fn agrees(object: &Object, layout: &Layout) -> bool {
+    let Some(runtime) = elf::symbol(object, c"_PyRuntime") else {
+        return true;
+    };
+    // SAFETY: a variable of some 100 KiB in every version; the index is one of the account's words, below 50.
+    let word = |index: u64| unsafe { ((runtime + 8 * index) as *const u64).read() };
+    if word(0).to_ne_bytes() != *b"xdebugpy" {
+        return true;
+    }
+    let mut account = layout.account.iter();
+    account.all(|(index, offset)| word(*index) == *offset)
 }
 
 /// # Safety

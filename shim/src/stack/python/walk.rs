@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use super::layout::{Entries, Layout};
+use super::layout::{Entries, Layout, Top};
 use super::memory::{Direct, Memory, Window};
 use super::{GIL_HOLDER_GETTER, THREAD_STATE_GETTER, layout, python_is_finalising};
 use crate::stack::fold::Fold;
@@ -108,14 +108,16 @@ impl PythonStack {
     ) -> Option<Self> {
         // SAFETY: this thread's state; its `cframe` points into itself or to this thread's stack.
         let (cframe, frame) = unsafe {
-            let cframe: u64 = memory.read(thread_state + layout.thread_cframe)?;
-            if cframe == 0 {
-                return None;
+            match layout.top {
+                Top::Frame { of_thread } => (0, memory.read(thread_state + of_thread)?),
+                Top::CFrame { of_thread, frame } => {
+                    let cframe: u64 = memory.read(thread_state + of_thread)?;
+                    if cframe == 0 {
+                        return None;
+                    }
+                    (cframe, memory.read::<u64>(cframe.wrapping_add(frame))?)
+                }
             }
-            (
-                cframe,
-                memory.read::<u64>(cframe.wrapping_add(layout.cframe_frame))?,
-            )
         };
         if frame == 0 {
             return None;
@@ -257,7 +259,7 @@ fn holds_the_gil(thread_state: u64) -> bool {
     if getter == 0 {
         return false;
     }
-    // SAFETY: `PyThreadState *_PyThreadState_UncheckedGet(void)` reads one variable of the process (3.11) or of the thread,
+    // SAFETY: `PyThreadState *PyThreadState_GetUnchecked(void)` reads one variable of the process (3.11) or of the thread,
     // GIL or not: the state that holds the GIL. It was stored before the layout.
     let holder = unsafe { core::mem::transmute::<usize, extern "C" fn() -> u64>(getter)() };
     holder == thread_state

@@ -3,6 +3,7 @@
 
 mod v3_11;
 mod v3_12;
+mod v3_13;
 
 /// The offsets of one version of CPython, as built for 64-bit machines without `Py_TRACE_REFS` and with a GIL.
 #[derive(Debug)]
@@ -11,15 +12,13 @@ pub(crate) struct Layout {
     pub(crate) major: u8,
     /// 11 for 3.11.
     pub(crate) minor: u8,
-    /// `PyThreadState.cframe`.
-    pub(crate) thread_cframe: u64,
-    /// `_PyCFrame.current_frame`.
-    pub(crate) cframe_frame: u64,
-    /// `_PyInterpreterFrame.f_code`.
+    /// Where a thread's innermost frame is.
+    pub(crate) top: Top,
+    /// `_PyInterpreterFrame.f_code`, since 3.13 `f_executable`.
     pub(crate) frame_code: u64,
     /// `_PyInterpreterFrame.previous`.
     pub(crate) frame_previous: u64,
-    /// `_PyInterpreterFrame.prev_instr`.
+    /// `_PyInterpreterFrame.prev_instr`, since 3.13 `instr_ptr`: of a frame that calls, both are the call.
     pub(crate) frame_instruction: u64,
     /// `_PyInterpreterFrame.owner`.
     pub(crate) frame_owner: u64,
@@ -31,6 +30,25 @@ pub(crate) struct Layout {
     pub(crate) ascii_characters: u64,
     /// The offset of the characters of any other compact string (`sizeof(PyCompactUnicodeObject)`).
     pub(crate) other_characters: u64,
+    /// Words of `_Py_DebugOffsets`, by index, and what they must hold.
+    pub(crate) account: &'static [(u64, u64)],
+}
+
+/// Where a thread's innermost frame is.
+#[derive(Debug)]
+pub(crate) enum Top {
+    /// In the innermost `_PyCFrame`.
+    CFrame {
+        /// `PyThreadState.cframe`.
+        of_thread: u64,
+        /// `_PyCFrame.current_frame`.
+        frame: u64,
+    },
+    /// In the thread state.
+    Frame {
+        /// `PyThreadState.current_frame`.
+        of_thread: u64,
+    },
 }
 
 /// What marks an entry into the interpreter's C function, at an address inside that function's stack frame.
@@ -83,7 +101,7 @@ pub(crate) const OWNED_BY_GENERATOR: u8 = 1;
 
 /// The layout of a version, if it is known.
 pub(crate) fn of(major: u8, minor: u8) -> Option<&'static Layout> {
-    let known = [&v3_11::LAYOUT, &v3_12::LAYOUT];
+    let known = [&v3_11::LAYOUT, &v3_12::LAYOUT, &v3_13::LAYOUT];
     known
         .into_iter()
         .find(|layout| (layout.major, layout.minor) == (major, minor))

@@ -1,12 +1,14 @@
 //! CPython 3.11: `Include/cpython/{pystate,code}.h`, `Include/internal/pycore_frame.h`.
 
-use super::{Code, Entries, Layout};
+use super::{Code, Entries, Layout, Top};
 
 pub(super) static LAYOUT: Layout = Layout {
     major: 3,
     minor: 11,
-    thread_cframe: 56,
-    cframe_frame: 8,
+    top: Top::CFrame {
+        of_thread: 56,
+        frame: 8,
+    },
     frame_code: 32,
     frame_previous: 48,
     frame_instruction: 56,
@@ -25,4 +27,5 @@ pub(super) static LAYOUT: Layout = Layout {
     },
     ascii_characters: 48,
     other_characters: 72,
+    account: &[],
 };

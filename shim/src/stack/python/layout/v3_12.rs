@@ -1,12 +1,14 @@
 //! CPython 3.12: `Include/cpython/{pystate,code}.h`, `Include/internal/pycore_frame.h`.
 
-use super::{Code, Entries, Layout};
+use super::{Code, Entries, Layout, Top};
 
 pub(super) static LAYOUT: Layout = Layout {
     major: 3,
     minor: 12,
-    thread_cframe: 56,
-    cframe_frame: 0,
+    top: Top::CFrame {
+        of_thread: 56,
+        frame: 0,
+    },
     frame_code: 0,
     frame_previous: 8,
     frame_instruction: 56,
@@ -22,4 +24,5 @@ pub(super) static LAYOUT: Layout = Layout {
     },
     ascii_characters: 40,
     other_characters: 56,
+    account: &[],
 };
