@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::artefacts;
 
 /// Variables of the user's that would change what a job does.
-const FOREIGN: [&str; 12] = [
+const FOREIGN: &[&str] = &[
     "GPUMEM_MODE",
     "GPUMEM_FULL_NATIVE",
     "GPUMEM_SPOOL_LIMIT",
@@ -26,6 +26,9 @@ const FOREIGN: [&str; 12] = [
     "GPUMEM_SIM_MEMORY",
     "GPUMEM_SIM_CONTEXT",
     "GPUMEM_SIM_DRIVER",
+    "GPUMEM_SIM_DEVICE",
+    "GPUMEM_SIM_MACHINE",
+    "GPUMEM_SIM_NOTES",
     "XDG_RUNTIME_DIR",
 ];
 

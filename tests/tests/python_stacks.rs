@@ -101,6 +101,11 @@ fn python_3_12() {
 }
 
 #[test]
+fn python_3_13() {
+    check(13, false);
+}
+
+#[test]
 fn python_3_12_under_gpumem_run() {
     check(12, true);
 }
@@ -144,6 +149,6 @@ fn python_3_10_has_native_frames_and_a_line_that_says_so() {
 }
 
 #[test]
-fn python_3_13_has_native_frames_and_a_line_that_says_so() {
-    check_unread(13);
+fn python_3_9_has_native_frames_and_a_line_that_says_so() {
+    check_unread(9);
 }

@@ -3,14 +3,35 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use gpumem_sim_devices::Device;
+
 use crate::abi::Status;
 
 /// Most devices that can be simulated: each takes its own PCI bus number.
-const MAX_DEVICES: usize = 64;
+pub(crate) const MAX_DEVICES: usize = 64;
+
+/// The device when none is named: of no maker, with what most programs want.
+static GENERIC: Device = Device {
+    key: "generic",
+    name: "gpumem simulated GPU",
+    memory_bytes: 8 << 30,
+    memory_within_bytes: 0,
+    compute: (9, 0),
+    multiprocessors: 132,
+    l2_bytes: 50 << 20,
+    clock_khz: 1_500_000,
+    memory_clock_khz: 2_000_000,
+    bus_bits: 5120,
+    ecc: true,
+    context_bytes: 0,
+    context_measured: false,
+};
 
 /// The settings of this process.
 #[derive(Debug)]
 pub(crate) struct Config {
+    /// What every device is.
+    pub(crate) device: &'static Device,
     pub(crate) devices: usize,
     pub(crate) memory_bytes: u64,
     pub(crate) context_bytes: u64,
@@ -20,7 +41,11 @@ pub(crate) struct Config {
     /// Copies to the host on a stream of at most so many bytes bring zeros.
     pub(crate) small_d2h_bytes: u64,
     pub(crate) failures: Vec<Failure>,
-    pub(crate) truth: Option<PathBuf>,
+    /// The truth's file, in which `%p` is the process id; so of `notes`.
+    pub(crate) truth: Option<String>,
+    /// The ledger's file that processes share.
+    pub(crate) machine: Option<PathBuf>,
+    pub(crate) notes: Option<String>,
 }
 
 /// A call that must fail.
@@ -41,35 +66,59 @@ pub(crate) fn get() -> &'static Config {
 
 impl Config {
     fn from_environment() -> Self {
+        let device = device();
         Self {
-            devices: setting("GPUMEM_SIM_DEVICES", "1", parse_devices),
-            memory_bytes: setting("GPUMEM_SIM_MEMORY", "8GiB", parse_size),
-            context_bytes: setting("GPUMEM_SIM_CONTEXT", "0", parse_size),
-            driver_version: setting("GPUMEM_SIM_DRIVER", "13020", |text| text.parse().ok()),
-            kernel_ns: setting("GPUMEM_SIM_KERNEL_NS", "0", |text| text.parse().ok()),
-            small_d2h_bytes: setting("GPUMEM_SIM_SMALL_D2H", "0", parse_size),
-            failures: setting("GPUMEM_SIM_FAIL", "", parse_failures),
-            truth: std::env::var("GPUMEM_SIM_TRUTH")
-                .ok()
-                .filter(|text| !text.is_empty())
-                .map(|text| text.replace("%p", &std::process::id().to_string()).into()),
+            device,
+            devices: setting("GPUMEM_SIM_DEVICES", 1, parse_devices),
+            memory_bytes: setting("GPUMEM_SIM_MEMORY", device.memory_bytes, parse_size),
+            context_bytes: setting("GPUMEM_SIM_CONTEXT", device.context_bytes, parse_size),
+            driver_version: setting("GPUMEM_SIM_DRIVER", 13_020, |text| text.parse().ok()),
+            kernel_ns: setting("GPUMEM_SIM_KERNEL_NS", 0, |text| text.parse().ok()),
+            small_d2h_bytes: setting("GPUMEM_SIM_SMALL_D2H", 0, parse_size),
+            failures: setting("GPUMEM_SIM_FAIL", Vec::new(), parse_failures),
+            truth: text("GPUMEM_SIM_TRUTH"),
+            machine: text("GPUMEM_SIM_MACHINE").map(PathBuf::from),
+            notes: text("GPUMEM_SIM_NOTES"),
         }
     }
 }
 
+/// The device that is asked for. An unknown name is said on stderr, with what it
+/// may have meant, and the generic device holds.
+fn device() -> &'static Device {
+    let Some(text) = text("GPUMEM_SIM_DEVICE") else {
+        return &GENERIC;
+    };
+    gpumem_sim_devices::find(&text).unwrap_or_else(|| {
+        let keys: Vec<_> = gpumem_sim_devices::matching(&text)
+            .iter()
+            .map(|device| device.key)
+            .collect();
+        eprintln!(
+            "simulated CUDA driver: GPUMEM_SIM_DEVICE={text} names no device (there are: {}), \
+             a generic one of {} bytes holds",
+            keys.join(", "),
+            GENERIC.memory_bytes
+        );
+        &GENERIC
+    })
+}
+
+/// A variable that is set to something.
+fn text(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
 /// The variable's value; one that cannot be read is named on stderr, and the
 /// default holds.
-fn setting<T>(name: &str, default: &str, parse: impl Fn(&str) -> Option<T>) -> T
-where
-    T: Default,
-{
+fn setting<T>(name: &str, default: T, parse: impl Fn(&str) -> Option<T>) -> T {
     if let Ok(text) = std::env::var(name) {
         if let Some(value) = parse(&text) {
             return value;
         }
-        eprintln!("simulated CUDA driver: {name}={text} cannot be read, {name}={default} holds");
+        eprintln!("simulated CUDA driver: {name}={text} cannot be read, the default holds");
     }
-    parse(default).unwrap_or_default()
+    default
 }
 
 fn parse_devices(text: &str) -> Option<usize> {

@@ -412,9 +412,7 @@ entry! {
 
     /// Refused, always: private tables are not part of the public interface.
     free fn cuGetExportTable(_table: Out<u64>, _id: In<std::ffi::c_void>) {
-        if cuGetExportTable::TALLY.calls() == 1 {
-            crate::log::line("cuGetExportTable is refused: private tables are not served");
-        }
+        cuGetExportTable::TALLY.name_once("is refused: private tables are not served");
         Err(Status::NOT_FOUND)
     }
 }

@@ -237,7 +237,9 @@ entry! {
 
     /// Device to host.
     fn cuMemcpyDtoH_v2 | cuMemcpyDtoH_v2_ptds(machine, _; to: u64, from: u64, bytes: usize) {
-        machine.copy_now((to, false), (from, true), bytes)
+        machine.copy_now((to, false), (from, true), bytes)?;
+        machine.remember_copy(bytes, false);
+        Ok(())
     }
 
     /// Device to host, on a stream. Small ones may bring zeros, so that a
@@ -247,11 +249,14 @@ entry! {
         to: u64, from: u64, bytes: usize, stream: u64
     ) {
         let stream = machine.stream(stream, default)?;
+        let brings_zeros = bytes as u64 <= crate::config::get().small_d2h_bytes;
         let copy = Copy2D {
-            brings_zeros: bytes as u64 <= crate::config::get().small_d2h_bytes,
+            brings_zeros,
             ..Copy2D::range((to, false), (from, true), bytes)
         };
-        machine.submit(&stream, Work::Copy(copy))
+        machine.submit(&stream, Work::Copy(copy))?;
+        machine.remember_copy(bytes, brings_zeros && bytes > 0);
+        Ok(())
     }
 
     /// Device to device.

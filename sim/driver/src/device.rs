@@ -3,19 +3,13 @@
 use std::ffi::c_char;
 
 use crate::abi::{In, Out, Outcome, Status};
+use crate::config;
 use crate::entry::entry;
 use crate::ledger::DeviceId;
 use crate::machine::Machine;
 
-pub(crate) const NAME: &str = "gpumem simulated GPU";
 /// PCI bus of the first device; each has its own.
 pub(crate) const FIRST_PCI_BUS: i32 = 0x10;
-/// Compute capability.
-pub(crate) const CAPABILITY: (i32, i32) = (9, 0);
-/// Threads that a multiprocessor holds.
-pub(crate) const THREADS_OF_MULTIPROCESSOR: i32 = 2048;
-/// Blocks that it holds.
-pub(crate) const BLOCKS_OF_MULTIPROCESSOR: i32 = 32;
 /// Largest attribute number that is answered.
 const LAST_ATTRIBUTE: i32 = 160;
 
@@ -50,37 +44,53 @@ pub(crate) fn pci_text(device: DeviceId) -> String {
     format!("0000:{:02X}:00.0", FIRST_PCI_BUS + device.ordinal())
 }
 
+/// What every device is called.
+pub(crate) fn name() -> &'static str {
+    config::get().device.name
+}
+
+/// Compute capability, major and minor.
+pub(crate) fn capability() -> (i32, i32) {
+    let (major, minor) = config::get().device.compute;
+    (major as i32, minor as i32)
+}
+
 /// The value of an attribute (`CUdevice_attribute`); zero when there is nothing
 /// to say of it.
 fn attribute(device: DeviceId, attribute: i32) -> Outcome<i32> {
+    let model = config::get().device;
+    let limits = model.limits();
+    let (major, minor) = capability();
     let value = match attribute {
-        1..=3 => 1024,          // threads of a block, and its first two sides
-        4 => 64,                // its third
-        5 | 11 => i32::MAX,     // blocks of a grid, and a pitch
-        6 | 7 => 65_535,        // its other sides
-        8 => 48 << 10,          // shared memory of a block
-        9 => 64 << 10,          // constant memory
-        10 => 32,               // warp
-        12 | 82 => 64 << 10,    // registers of a block and of a multiprocessor
-        13 => 1_500_000,        // clock in kHz
-        14 => 512,              // texture alignment
-        15 | 31 | 32 | 41 => 1, // overlap, concurrent kernels, ECC, unified addresses
-        16 => 132,              // multiprocessors
-        19 => 1,                // can map host memory
+        1..=3 => 1024,                      // threads of a block, and its first two sides
+        4 => 64,                            // its third
+        5 | 11 => i32::MAX,                 // blocks of a grid, and a pitch
+        6 | 7 => 65_535,                    // its other sides
+        8 => 48 << 10,                      // shared memory of a block
+        9 => 64 << 10,                      // constant memory
+        10 => 32,                           // warp
+        12 | 82 => 64 << 10,                // registers of a block and of a multiprocessor
+        13 => model.clock_khz as i32,       // clock
+        14 => 512,                          // texture alignment
+        15 | 31 | 41 => 1,                  // overlap, concurrent kernels, unified addresses
+        16 => model.multiprocessors as i32, // multiprocessors
+        19 => 1,                            // can map host memory
+        32 => i32::from(model.ecc),         // error correction
         33 => FIRST_PCI_BUS + device.ordinal(),
-        36 => 2_000_000, // memory clock in kHz
-        37 => 5120,      // bus width
-        38 => 50 << 20,  // level 2 cache
-        39 => THREADS_OF_MULTIPROCESSOR,
-        40 => 3, // copy engines
-        75 => CAPABILITY.0,
-        76 => CAPABILITY.1,
+        36 => model.memory_clock_khz as i32, // memory clock
+        37 => model.bus_bits as i32,         // bus width
+        38 => model.l2_bytes as i32,         // level 2 cache
+        39 => limits.threads as i32,         // threads of a multiprocessor
+        40 => 3,                             // copy engines
+        75 => major,
+        76 => minor,
         78 | 79 | 80 | 83 | 89 => 1, // priorities, caches, managed memory
-        81 => 228 << 10,             // shared memory of a multiprocessor
-        97 => 227 << 10,             // shared memory that a block can opt into
-        95 | 99 | 102 | 115 | 120 => 1, // cooperative launch, registration, VMM, pools, clusters
-        106 => BLOCKS_OF_MULTIPROCESSOR,
-        111 => 1024, // reserved shared memory of a block
+        81 => limits.shared_bytes as i32, // shared memory of a multiprocessor
+        97 => limits.shared_of_block_bytes as i32, // what of it a block can opt into
+        95 | 99 | 102 | 115 => 1,    // cooperative launch, registration, VMM, pools
+        120 => i32::from(major >= 9), // clusters
+        106 => limits.blocks as i32, // blocks of a multiprocessor
+        111 => limits.reserved_of_block_bytes as i32, // reserved shared memory of a block
         id if (1..=LAST_ATTRIBUTE).contains(&id) => 0,
         _ => return Err(Status::INVALID_VALUE),
     };
@@ -108,7 +118,7 @@ entry! {
 
     /// The stated version.
     free fn cuDriverGetVersion(out: Out<i32>) {
-        out.set(crate::config::get().driver_version)
+        out.set(config::get().driver_version)
     }
 
     /// How many devices there are.
@@ -126,7 +136,7 @@ entry! {
     fn cuDeviceGetName(machine; out: Out<u8>, length: i32, device: i32) {
         out.required()?;
         machine.device(device)?;
-        out.set_text(NAME, length)
+        out.set_text(name(), length)
     }
 
     /// The UUID.
@@ -157,8 +167,9 @@ entry! {
         major.required()?;
         minor.required()?;
         machine.device(device)?;
-        major.set(CAPABILITY.0)?;
-        minor.set(CAPABILITY.1)
+        let capability = capability();
+        major.set(capability.0)?;
+        minor.set(capability.1)
     }
 
     /// The PCI address as text.

@@ -1,25 +1,53 @@
 //! How a call enters: counted, failed on demand, then run on the machine.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::abi::{Outcome, Status};
 use crate::machine::{self, Machine};
+use crate::notes;
 
 /// What is known of one exported function.
 pub(crate) struct Tally {
     pub(crate) symbol: &'static str,
+    refused: bool,
+    named: AtomicBool,
     calls: AtomicU64,
     errors: Mutex<BTreeMap<i32, u64>>,
 }
 
 impl Tally {
     pub(crate) const fn new(symbol: &'static str) -> Self {
+        Self::of(symbol, false)
+    }
+
+    /// Of a function that is not simulated.
+    pub(crate) const fn refused(symbol: &'static str) -> Self {
+        Self::of(symbol, true)
+    }
+
+    const fn of(symbol: &'static str, refused: bool) -> Self {
         Self {
             symbol,
+            refused,
+            named: AtomicBool::new(false),
             calls: AtomicU64::new(0),
             errors: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// The function is not simulated.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Says in the log, once, what a program does not get of this function.
+    pub(crate) fn name_once(&self, what: &str) {
+        // Relaxed: whoever is first, the line is the same.
+        if !self.named.swap(true, Ordering::Relaxed) {
+            crate::log::line(&format!("{} {what}", self.symbol));
+            notes::write();
         }
     }
 
@@ -75,7 +103,9 @@ pub(crate) fn run(tally: &Tally, body: impl FnOnce(&mut Machine) -> Outcome) -> 
         }
         let outcome = body(&mut machine);
         let host_calls = std::mem::take(&mut machine.host_calls);
+        let small_copy = machine.small_copy.take();
         drop(machine);
+        notes::after_call(&outcome, small_copy);
         for call in host_calls {
             call.run();
         }
@@ -93,9 +123,7 @@ pub(crate) fn run_free(tally: &Tally, body: impl FnOnce() -> Outcome) -> i32 {
 /// Answers for a function that is not simulated; its first call is logged.
 pub(crate) fn refuse(tally: &Tally) -> i32 {
     run_free(tally, || {
-        if tally.calls() == 1 {
-            crate::log::line(&format!("{} is not simulated", tally.symbol));
-        }
+        tally.name_once("is not simulated");
         Err(Status::NOT_SUPPORTED)
     })
 }

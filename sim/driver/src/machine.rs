@@ -14,6 +14,7 @@ use crate::launch::HostCall;
 use crate::ledger::{DeviceId, Ledger};
 use crate::memory::Memory;
 use crate::module::Modules;
+use crate::notes::SmallCopy;
 use crate::pool::Pools;
 use crate::stream::Streams;
 use crate::vmm::Vmm;
@@ -36,6 +37,8 @@ pub(crate) struct Machine {
     /// Functions of the program that the running call must call when it has
     /// given back the lock.
     pub(crate) host_calls: Vec<HostCall>,
+    /// What the running call must note when it has given back the lock.
+    pub(crate) small_copy: Option<SmallCopy>,
     next_handle: u64,
 }
 
@@ -64,7 +67,11 @@ impl Machine {
         let config = config::get();
         let mut machine = Self {
             initialised: false,
-            ledger: Ledger::new(config.devices, config.memory_bytes),
+            ledger: Ledger::new(
+                config.devices,
+                config.memory_bytes,
+                config.machine.as_deref(),
+            ),
             contexts: Contexts::default(),
             memory: Memory::default(),
             pools: Pools::default(),
@@ -76,6 +83,7 @@ impl Machine {
             modules: Modules::default(),
             imports: Imports::default(),
             host_calls: Vec::new(),
+            small_copy: None,
             next_handle: FIRST_HANDLE,
         };
         for device in machine.ledger.devices() {

@@ -239,12 +239,14 @@ entry! {
     }
 
     /// Free and total memory of the current device; both answers are needed.
+    /// Free is what no process has taken.
     fn cuMemGetInfo_v2(machine; free: Out<usize>, total: Out<usize>) {
         free.required()?;
         total.required()?;
         let current = machine.contexts.current()?;
         let account = machine.ledger.account(current.device);
-        free.set((account.limit_bytes - account.charged_bytes) as usize)?;
+        let taken_bytes = machine.ledger.taken_bytes(current.device);
+        free.set((account.limit_bytes - taken_bytes) as usize)?;
         total.set(account.limit_bytes as usize)
     }
 }

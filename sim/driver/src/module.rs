@@ -9,7 +9,8 @@ use std::ffi::{CString, c_char};
 
 use crate::abi::{In, Out, Outcome, Status};
 use crate::backing;
-use crate::device::{BLOCKS_OF_MULTIPROCESSOR, CAPABILITY, THREADS_OF_MULTIPROCESSOR};
+use crate::config;
+use crate::device;
 use crate::entry::entry;
 use crate::machine::Machine;
 use crate::memory::{Allocation, Kind};
@@ -69,9 +70,13 @@ impl Modules {
             return Ok(*value);
         }
         match attribute {
-            0 => Ok(1024),                                 // threads of a block
-            4 => Ok(32),                                   // registers
-            5 | 6 => Ok(CAPABILITY.0 * 10 + CAPABILITY.1), // versions of its code
+            0 => Ok(1024), // threads of a block
+            4 => Ok(32),   // registers
+            // Versions of its code.
+            5 | 6 => {
+                let (major, minor) = device::capability();
+                Ok(major * 10 + minor)
+            }
             DYNAMIC_SHARED_BYTES => Ok(48 << 10),
             CARVEOUT => Ok(-1),
             id if (0..=LAST_ATTRIBUTE).contains(&id) => Ok(0),
@@ -95,7 +100,8 @@ impl Modules {
         if block_threads < 1 {
             return Err(Status::INVALID_VALUE);
         }
-        Ok((THREADS_OF_MULTIPROCESSOR / block_threads).min(BLOCKS_OF_MULTIPROCESSOR))
+        let limits = config::get().device.limits();
+        Ok((limits.threads as i32 / block_threads).min(limits.blocks as i32))
     }
 }
 

@@ -7,7 +7,7 @@ macro_rules! refused {
     (refused $symbol:ident) => {
         pub(crate) mod $symbol {
             pub(crate) static TALLY: crate::entry::Tally =
-                crate::entry::Tally::new(stringify!($symbol));
+                crate::entry::Tally::refused(stringify!($symbol));
         }
         // Whatever the parameters are: the C conventions let the callee ignore
         // them.

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::config;
 use crate::device;
+use crate::file;
 use crate::ledger::DeviceId;
 use crate::machine::{self, Machine};
 use crate::memory::Kind;
@@ -251,10 +252,7 @@ fn write(path: &Path) -> io::Result<()> {
     let truth = machine::lock().truth();
     let mut text = serde_json::to_vec(&truth)?;
     text.push(b'\n');
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}", std::process::id()));
-    std::fs::write(&beside, text)?;
-    std::fs::rename(&beside, path)
+    file::replace(path, &text)
 }
 
 /// Writes the truth to a file of the program's choice: 0, or -1 when `path` is
@@ -277,13 +275,14 @@ pub(crate) unsafe extern "C" fn gpumem_sim_truth(path: *const c_char) -> i32 {
 /// thread called `exit`. What never called `cuInit`, or was forked from what
 /// did, has no truth of its own.
 extern "C" fn at_exit() {
-    let Some(path) = &config::get().truth else {
+    let Some(pattern) = &config::get().truth else {
         return;
     };
     if machine::forked() || !machine::lock().initialised {
         return;
     }
-    if let Err(error) = write(path) {
+    let path = file::of_process(pattern);
+    if let Err(error) = write(&path) {
         eprintln!(
             "simulated CUDA driver: {} cannot be written: {error}",
             path.display()

@@ -32,6 +32,16 @@ impl<T: Copy> Out<T> {
         Ok(())
     }
 
+    /// The value at `index` of an array that the caller says is that long.
+    pub(crate) fn set_at(&self, index: usize, value: T) -> Outcome {
+        if self.0.is_null() {
+            return Err(INVALID_ARGUMENT);
+        }
+        // SAFETY: not NULL, so the caller vouches for an array of that length.
+        unsafe { self.0.add(index).write_unaligned(value) };
+        Ok(())
+    }
+
     /// What the parameter holds; NULL is an invalid argument.
     pub(crate) fn get(&self) -> Outcome<T> {
         if self.0.is_null() {

@@ -13,7 +13,8 @@ impl Handle {
         Self(ordinal as usize + 1)
     }
 
-    fn ordinal(self) -> Outcome<i32> {
+    /// Its ordinal.
+    pub(crate) fn ordinal(self) -> Outcome<i32> {
         let ordinal = self.0.checked_sub(1).ok_or(INVALID_ARGUMENT)?;
         i32::try_from(ordinal).map_err(|_| INVALID_ARGUMENT)
     }

@@ -3,7 +3,8 @@
 //!
 //! Its devices and their memory are those of the simulated driver in the same
 //! process, which it loads if the program has not: it has no ledger of its own.
-//! So it knows of no other process. PyTorch needs it for expandable segments,
+//! Of other processes it knows what the driver knows: those that share a
+//! machine's file (`GPUMEM_SIM_MACHINE`) and have taken memory. PyTorch needs it for expandable segments,
 //! where it calls it through pointers that it does not check.
 //!
 //! Memory, processes, names and versions are told; sensors, links and fabrics

@@ -1,7 +1,8 @@
-//! Memory of devices, and the processes on them: this one.
+//! Memory of devices, and the processes on them.
 
 use crate::abi::{INSUFFICIENT_SIZE, INVALID_ARGUMENT, Out, Outcome, entry};
 use crate::device::Handle;
+use crate::driver::{self, ProcessReport};
 
 /// `nvmlMemory_t`.
 #[repr(C)]
@@ -47,34 +48,43 @@ struct ProcessV1 {
 /// What stands for no instance.
 const NO_INSTANCE: u32 = u32::MAX;
 
-/// The processes that have memory on a device: this one, or none; `describe`
-/// makes an entry of what it uses. `count` says how many there is room for, and
-/// is told how many there are.
+/// The processes that have memory of a device; `describe` makes an entry.
+/// `count` says how many there is room for, and is told how many there are: with
+/// less room than that, nothing else is answered.
 fn processes<P: Copy>(
     device: Handle,
     count: &Out<u32>,
     out: &Out<P>,
-    describe: impl Fn(u64) -> P,
+    describe: impl Fn(&ProcessReport) -> P,
 ) -> Outcome {
-    let used_bytes = device.report()?.charged_bytes;
+    let processes = driver::processes(device.ordinal()?)?;
     let room = count.get()?;
-    if used_bytes == 0 {
-        return count.set(0);
-    }
-    count.set(1)?;
-    if room == 0 {
+    count.set(processes.len() as u32)?;
+    if processes.len() > room as usize {
         return Err(INSUFFICIENT_SIZE);
     }
-    out.set(describe(used_bytes))
+    for (index, process) in processes.iter().enumerate() {
+        out.set_at(index, describe(process))?;
+    }
+    Ok(())
 }
 
-/// This process in the newer versions.
-fn this_process(used_bytes: u64) -> Process {
+/// An entry in the newer versions.
+fn newer(process: &ProcessReport) -> Process {
     Process {
-        pid: std::process::id(),
+        pid: process.pid,
         padding: 0,
-        used_bytes,
+        used_bytes: process.charged_bytes,
         instances: [NO_INSTANCE; 2],
+    }
+}
+
+/// An entry in the first version.
+fn first(process: &ProcessReport) -> ProcessV1 {
+    ProcessV1 {
+        pid: process.pid,
+        padding: 0,
+        used_bytes: process.charged_bytes,
     }
 }
 
@@ -110,25 +120,21 @@ entry! {
     fn nvmlDeviceGetComputeRunningProcesses_v3(
         device: Handle, count: Out<u32>, out: Out<Process>
     ) {
-        processes(device, &count, &out, this_process)
+        processes(device, &count, &out, newer)
     }
 
     /// The same in the second version, which has the same structure.
     fn nvmlDeviceGetComputeRunningProcesses_v2(
         device: Handle, count: Out<u32>, out: Out<Process>
     ) {
-        processes(device, &count, &out, this_process)
+        processes(device, &count, &out, newer)
     }
 
     /// The same in the first version.
     fn nvmlDeviceGetComputeRunningProcesses(
         device: Handle, count: Out<u32>, out: Out<ProcessV1>
     ) {
-        processes(device, &count, &out, |used_bytes| ProcessV1 {
-            pid: std::process::id(),
-            padding: 0,
-            used_bytes,
-        })
+        processes(device, &count, &out, first)
     }
 
     /// Processes that draw on a device: none.

@@ -1,7 +1,9 @@
 //! The simulated management library beside the simulated driver.
 
 use std::ffi::{CStr, c_char};
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
@@ -100,4 +102,122 @@ fn it_tells_what_the_driver_has() {
     assert_eq!(ask(4), (0, 1, std::process::id(), 4 * MIB));
     // What a simulated device does not have.
     assert_eq!(call!(nvml, nvmlDeviceGetTemperature()), 3);
+}
+
+/// Says what a process of the second test is for.
+const ROLE: &str = "GPUMEM_SIM_TEST_ROLE";
+
+/// A process of the second test, which shares `machine`.
+fn role(role: &str, machine: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args([
+            "it_lists_all_processes_of_the_machine",
+            "--exact",
+            "--nocapture",
+        ])
+        .env(ROLE, role)
+        .env("GPUMEM_SIM_MACHINE", machine)
+        .env("GPUMEM_SIM_DEVICE", "t4")
+        .env("GPUMEM_SIM_CONTEXT", "2MiB");
+    command
+}
+
+/// Takes memory, says so, and keeps it until its input ends.
+fn hold(mib: &str) {
+    let driver = open("libgpumem_sim_driver.so");
+    let (mut context, mut pointer) = (0, 0);
+    let bytes = mib.parse::<u64>().unwrap() * MIB;
+    assert_eq!(call!(driver, cuInit(0 => u32)), 0);
+    assert_eq!(
+        call!(driver, cuDevicePrimaryCtxRetain(&mut context => *mut u64, 0 => i32)),
+        0
+    );
+    assert_eq!(call!(driver, cuCtxSetCurrent(context => u64)), 0);
+    assert_eq!(
+        call!(driver, cuMemAlloc_v2(&mut pointer => *mut u64, bytes as usize => usize)),
+        0
+    );
+    println!("held");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+/// Has no memory itself, and says who has.
+fn observe() {
+    let _driver = open("libgpumem_sim_driver.so");
+    let nvml = open("libgpumem_sim_nvml.so");
+    let (mut device, mut name, mut memory) = (0_usize, [0_u8; 64], [0_u64; 3]);
+    assert_eq!(call!(nvml, nvmlInit_v2()), 0);
+    assert_eq!(
+        call!(nvml, nvmlDeviceGetHandleByIndex_v2(0 => u32, &mut device => *mut usize)),
+        0
+    );
+    assert_eq!(
+        call!(nvml, nvmlDeviceGetName(device => usize, name.as_mut_ptr() => *mut u8, 64 => u32)),
+        0
+    );
+    assert!(name.starts_with(b"Tesla T4\0"));
+    assert_eq!(
+        call!(nvml, nvmlDeviceGetMemoryInfo(device => usize, &mut memory => *mut [u64; 3])),
+        0
+    );
+    let (mut count, mut entries) = (1_u32, [[0_u64; 2]; 4]);
+    let mut list = |count: &mut u32| call!(nvml, nvmlDeviceGetComputeRunningProcesses(device => usize, count => *mut u32, entries.as_mut_ptr() => *mut [u64; 2]));
+    let with_little_room = list(&mut count);
+    assert_eq!(with_little_room, if count > 1 { 7 } else { 0 });
+    count = 4;
+    assert_eq!(list(&mut count), 0);
+    let listed: Vec<_> = entries[..count as usize]
+        .iter()
+        .map(|[pid, bytes]| format!("{}:{}", *pid as u32, bytes / MIB))
+        .collect();
+    println!("seen {} {}", memory[2] / MIB, listed.join(" "));
+}
+
+/// What an observer says now.
+fn seen(machine: &Path) -> String {
+    let output = role("observe", machine).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{output:?}");
+    let line = text
+        .lines()
+        .find_map(|line| Some(line.split_once("seen ")?.1));
+    line.unwrap().trim_end().to_owned()
+}
+
+#[test]
+fn it_lists_all_processes_of_the_machine() {
+    match std::env::var(ROLE).as_deref() {
+        Ok("observe") => return observe(),
+        Ok(mib) => return hold(mib),
+        Err(_) => {}
+    }
+    let machine = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let machine = machine.join(format!("machine-{}", std::process::id()));
+    assert_eq!(seen(&machine), "0");
+    let mut holders: Vec<_> = ["10", "20"]
+        .map(|mib| {
+            let mut command = role(mib, &machine);
+            let mut child = command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let from = BufReader::new(child.stdout.take().unwrap());
+            let mut lines = from.lines().map(Result::unwrap);
+            assert!(lines.any(|line| line.contains("held")));
+            child
+        })
+        .into();
+    let [first, second] = [holders[0].id(), holders[1].id()];
+    assert_eq!(seen(&machine), format!("34 {first}:12 {second}:22"));
+    let mut killed = holders.remove(0);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(seen(&machine), format!("22 {second}:22"));
+    // The end of its input is the end of the process.
+    drop(holders[0].stdin.take());
+    holders[0].wait().unwrap();
+    assert_eq!(seen(&machine), "0");
+    std::fs::remove_file(machine).unwrap();
 }

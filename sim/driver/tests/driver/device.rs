@@ -115,3 +115,33 @@ fn what_is_not_simulated_is_refused_and_named_once() {
     // Only the process in which the body ran has written it.
     let _ = std::fs::remove_file(log);
 }
+
+#[test]
+fn every_function_that_is_not_simulated_says_so_once() {
+    // The table's rows that are at home nowhere.
+    let table = include_str!("../../src/table.rs");
+    let symbols: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix(';')?.split_once(" refused "))
+        .map(|(_, symbol)| symbol)
+        .collect();
+    assert!(symbols.len() > 100);
+    let log = scratch("log-of-all");
+    let path = log.to_str().unwrap().to_owned();
+    let test = "device::every_function_that_is_not_simulated_says_so_once";
+    isolated(test, &[("GPUMEM_SIM_LOG", &path)], |driver| {
+        for symbol in &symbols {
+            // Twice, and before the start, too.
+            assert_eq!(driver.call(symbol), NOT_SUPPORTED, "{symbol}");
+            assert_eq!(driver.call(symbol), NOT_SUPPORTED, "{symbol}");
+        }
+        let log = std::fs::read_to_string(std::env::var("GPUMEM_SIM_LOG").unwrap()).unwrap();
+        for symbol in &symbols {
+            let line = format!(" {symbol} is not simulated\n");
+            assert_eq!(log.matches(&line).count(), 1, "{symbol}");
+        }
+        assert_eq!(log.lines().count(), symbols.len());
+    });
+    // Only the process in which the body ran has written it.
+    let _ = std::fs::remove_file(log);
+}

@@ -44,8 +44,11 @@ pub(crate) fn isolated(test: &str, environment: &[(&str, &str)], body: impl FnOn
         .args([test, "--exact", "--nocapture"])
         .env(CHILD, "1");
     for name in [
+        "DEVICE",
         "DEVICES",
+        "MACHINE",
         "MEMORY",
+        "NOTES",
         "CONTEXT",
         "DRIVER",
         "KERNEL_NS",
@@ -190,6 +193,7 @@ driver! {
         name: *const c_char, out: *mut u64, version: i32, flags: u64, status: *mut i32
     );
     cuTexRefCreate();
+    gpumem_sim_processes(device: i32, out: *mut ProcessReport, room: u32);
     cuStreamQuery(stream: u64);
     cuStreamWaitEvent(stream: u64, event: u64, flags: u32);
     cuEventQuery(event: u64);
@@ -244,6 +248,15 @@ driver! {
     cuCtxSetLimit(limit: u32, value: usize);
     cuArrayCreate_v2();
     gpumem_sim_truth(path: *const c_char);
+}
+
+/// A process that has memory of a device.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProcessReport {
+    pub(crate) pid: u32,
+    reserved: u32,
+    pub(crate) charged_bytes: u64,
 }
 
 /// `CUipcMemHandle`.
@@ -395,6 +408,17 @@ impl Driver {
         found.map_or(0, |function| *function as usize as u64)
     }
 
+    /// Calls a function that looks at no parameter.
+    pub(crate) fn call(&self, symbol: &str) -> i32 {
+        // SAFETY: the function has no parameters, as far as it is concerned.
+        unsafe {
+            let function = self
+                .library
+                .get::<unsafe extern "C" fn() -> i32>(symbol.as_bytes());
+            function.unwrap()()
+        }
+    }
+
     /// Starts the driver with the primary context of device 0 current.
     pub(crate) fn start(&self) -> u64 {
         assert_eq!(self.cuInit(0), SUCCESS);
@@ -413,6 +437,16 @@ impl Driver {
         let (mut free, mut total) = (0, 0);
         assert_eq!(self.cuMemGetInfo_v2(&mut free, &mut total), SUCCESS);
         total - free
+    }
+
+    /// The processes that have memory of device 0: id and bytes.
+    pub(crate) fn processes(&self) -> Vec<(u32, u64)> {
+        let mut reports = [ProcessReport::default(); 8];
+        let count = self.gpumem_sim_processes(0, reports.as_mut_ptr(), 8);
+        reports[..count as usize]
+            .iter()
+            .map(|report| (report.pid, report.charged_bytes))
+            .collect()
     }
 
     /// The truth of now.
