@@ -1,9 +1,17 @@
-//! The C programs and libraries beside the tests (`tests/c`), compiled when a test needs them.
+//! The C and C++ programs and libraries beside the tests (`tests/c`), compiled when a test needs them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A C file beside the tests.
+use crate::deps::needed;
+
+/// Whether there is a C++ compiler, which Rust does not need.
+pub fn has_cxx() -> bool {
+    let found = Command::new("c++").arg("--version").output().ok();
+    needed(found, "no C++ compiler, c++, in PATH").is_some()
+}
+
+/// A C or C++ file beside the tests.
 pub fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(name)
 }
@@ -19,16 +27,23 @@ pub fn library(source_name: &str, to: &Path, more: &[&str]) -> PathBuf {
 }
 
 fn compile(source_name: &str, to: &Path, kind: &[&str], more: &[&str]) -> PathBuf {
-    let mut command = Command::new("cc");
+    let (compiler, standard) = if source_name.ends_with(".cc") {
+        ("c++", "-std=gnu++17")
+    } else {
+        ("cc", "-std=gnu11")
+    };
+    let mut command = Command::new(compiler);
     command
-        .args(["-std=gnu11", "-O1", "-g", "-Wall", "-Werror", "-pthread"])
+        .args([standard, "-O1", "-g", "-Wall", "-Werror", "-pthread"])
         .args(kind)
         .arg("-o")
         .arg(to)
         .arg(source(source_name))
         .args(more)
         .arg("-ldl");
-    let output = command.output().expect("a C compiler, cc, is in PATH");
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{compiler}, a compiler, is not in PATH: {error}"));
     assert!(
         output.status.success(),
         "{source_name} could not be compiled:\n{}",

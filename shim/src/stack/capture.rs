@@ -9,6 +9,8 @@ use super::fold::Fold;
 use super::intern;
 use super::merge::{Resolve, Sources};
 use super::module::{Desk, ModuleCache};
+use super::native::replay::DEEPEST;
+use super::native::walker::{Found, Walker};
 use super::native::{Bounds, Registers, object, rules};
 use super::python::{self, LineCache, PythonFrame, PythonStack, Window};
 use super::scratch::{self, Scratch};
@@ -89,6 +91,40 @@ pub(crate) fn capture(want: Want) -> StackId {
         }
     }
     StackId::NONE
+}
+
+/// Whether `address`, of this thread's stack, lies in a frame of this library's that is still running and has called code of
+/// others, which led here. True where that cannot be told: on another stack than the thread's own, or behind code that cannot
+/// be walked through.
+///
+/// May be asked at any time, also from within a capture.
+#[cold]
+#[inline(never)]
+pub(crate) fn led_here_from(address: u64) -> bool {
+    let Some(block) = scratch::mine() else {
+        return true;
+    };
+    // SAFETY: a thread's block is mapped until the thread's end. The bounds are written by this thread alone, when it takes
+    // the block; a capture that is under way reads them.
+    let bounds = unsafe { (&raw const (*block.as_ref().scratch()).bounds).read() };
+    let own = own_text();
+    let Some(mut walker) = Walker::new(Registers::here(), bounds, rules::epoch()) else {
+        return true;
+    };
+    let mut met_others = false;
+    for _ in 0..DEEPEST {
+        match walker.advance() {
+            Found::Inner(step) => {
+                let is_own = own.contains(&step.at.ip);
+                met_others |= !is_own;
+                if step.contains(address) {
+                    return is_own && met_others;
+                }
+            }
+            Found::Last { lost, .. } => return lost,
+        }
+    }
+    true
 }
 
 #[inline(always)]

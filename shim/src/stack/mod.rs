@@ -17,5 +17,5 @@ mod python;
 mod region;
 mod scratch;
 
-pub(crate) use capture::{Want, bump_epoch, capture, counters, set_full_native};
+pub(crate) use capture::{Want, bump_epoch, capture, counters, led_here_from, set_full_native};
 pub(crate) use python::{python_is_finalising, python_status};

@@ -122,6 +122,12 @@ pub extern "C" fn probe_time(python_only: c_int, count: u32) -> u64 {
     rounds[rounds.len() / 2]
 }
 
+/// As `stack::led_here_from`.
+#[unsafe(no_mangle)]
+pub extern "C" fn probe_led_here_from(address: u64) -> c_int {
+    stack::led_here_from(address).into()
+}
+
 /// As `stack::set_full_native`.
 #[unsafe(no_mangle)]
 pub extern "C" fn probe_full_native(on: c_int) {
