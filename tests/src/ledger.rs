@@ -10,7 +10,7 @@ use serde_json::Value;
 /// A live object as both sides can tell it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    /// `device`, `managed`, `pool-block`, `pool`, `physical`, `reservation`, `mapping` or `context`.
+    /// `device`, `managed`, `pinned`, `registered`, `pool-block`, `pool`, `physical`, `reservation`, `mapping` or `context`.
     pub kind: &'static str,
     /// Its address or handle, as the program has it.
     pub value: u64,
@@ -26,14 +26,16 @@ pub struct Entry {
 pub type Ledger = BTreeSet<Entry>;
 
 /// The kinds of the driver's truth that the shim watches.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 10] = [
     "context",
     "device",
     "managed",
     "mapping",
     "physical",
+    "pinned",
     "pool",
     "pool-block",
+    "registered",
     "reservation",
 ];
 
@@ -112,6 +114,8 @@ fn kind(object: &LiveObject) -> &'static str {
         Object::Reservation => "reservation",
         Object::Mapping => "mapping",
         Object::Block => "block",
+        Object::PinnedHost => "pinned",
+        Object::RegisteredHost => "registered",
     }
 }
 

@@ -107,6 +107,15 @@ kinds! {
     /// An allocation failed. Words: bytes asked for, CUresult, the [`crate::Object`] asked for as a number.
     AllocFailed = 19,
 
+    /// Host memory was allocated, pinned. Words: address, bytes, context handle, flags of `cuMemHostAlloc`.
+    HostAlloc = 20,
+    /// Pinned host memory is about to be freed. Words: address.
+    HostFree = 21,
+    /// Host memory of the program's own was pinned. Words: address, bytes, context handle, flags of `cuMemHostRegister`.
+    HostRegister = 22,
+    /// Host memory is about to be unpinned. Words: address.
+    HostUnregister = 23,
+
     /// Stream-ordered memory was allocated. Words: address, bytes, pool handle (0: the device's current pool), stream handle.
     PoolAlloc = 24,
     /// A memory pool was made. Words: pool handle.

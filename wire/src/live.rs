@@ -231,9 +231,11 @@ impl LiveTable {
         let (key, bytes, owner) = match object {
             Object::Physical => (event.seq.0, bytes, 0),
             Object::Context | Object::Pool => (value, 0, 0),
-            Object::DeviceAllocation | Object::ManagedAllocation | Object::PoolBlock => {
-                (value, bytes, owner)
-            }
+            Object::DeviceAllocation
+            | Object::ManagedAllocation
+            | Object::PoolBlock
+            | Object::PinnedHost
+            | Object::RegisteredHost => (value, bytes, owner),
             Object::Reservation | Object::Mapping | Object::Block => (value, bytes, 0),
         };
         if object == Object::Physical
@@ -515,7 +517,10 @@ impl LiveTable {
 fn is_owned(object: &LiveObject, context: u64) -> bool {
     let is_memory = matches!(
         object.object,
-        Object::DeviceAllocation | Object::ManagedAllocation
+        Object::DeviceAllocation
+            | Object::ManagedAllocation
+            | Object::PinnedHost
+            | Object::RegisteredHost
     );
     is_memory && object.owner == context && context != 0
 }

@@ -27,6 +27,10 @@ pub enum Object {
     Mapping = 8,
     /// A block of a framework's allocator, which lies inside one of the above. Key: its address.
     Block = 9,
+    /// Pinned host memory. Key: its address.
+    PinnedHost = 10,
+    /// Host memory of the program's own that is pinned. Key: its address.
+    RegisteredHost = 11,
 }
 
 impl Object {
@@ -84,6 +88,10 @@ pub const fn action(kind: Kind) -> Action {
             Object::PoolBlock,
             Object::ManagedAllocation,
         ]),
+        Kind::HostAlloc => Action::Create(Object::PinnedHost),
+        Kind::HostFree => Action::Destroy(&[Object::PinnedHost]),
+        Kind::HostRegister => Action::Create(Object::RegisteredHost),
+        Kind::HostUnregister => Action::Destroy(&[Object::RegisteredHost]),
         Kind::PoolAlloc => Action::Create(Object::PoolBlock),
         Kind::PoolCreate => Action::Create(Object::Pool),
         Kind::PoolDestroy => Action::Destroy(&[Object::Pool]),

@@ -23,16 +23,22 @@ pub enum Layer {
     Physical,
     /// Managed memory.
     Managed,
+    /// Pinned host memory of `cuMemHostAlloc` and kin.
+    PinnedHost,
+    /// Host memory of the program's own, pinned by `cuMemHostRegister`.
+    RegisteredHost,
 }
 
 impl Layer {
     /// All layers, in the order of [`Layer::index`].
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::TorchBlock,
         Self::Device,
         Self::Pool,
         Self::Physical,
         Self::Managed,
+        Self::PinnedHost,
+        Self::RegisteredHost,
     ];
 
     /// The layer of an object; `None` for what holds no bytes of memory (contexts, pools, reservations, mappings).
@@ -43,6 +49,8 @@ impl Layer {
             Object::PoolBlock => Some(Self::Pool),
             Object::Physical => Some(Self::Physical),
             Object::ManagedAllocation => Some(Self::Managed),
+            Object::PinnedHost => Some(Self::PinnedHost),
+            Object::RegisteredHost => Some(Self::RegisteredHost),
             Object::Context | Object::Pool | Object::Reservation | Object::Mapping => None,
         }
     }
@@ -55,6 +63,8 @@ impl Layer {
             Self::Pool => "pool",
             Self::Physical => "physical",
             Self::Managed => "managed",
+            Self::PinnedHost => "pinned-host",
+            Self::RegisteredHost => "registered-host",
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! [`table`] holds one row for each driver function that we watch; a row makes the exported symbol, the route and the check
 //! of its signature. A program reaches a row in one of three ways: its symbol is bound to our export, `dlsym` ([`dlsym`]) or
-//! `cuGetProcAddress` ([`proc_address`]) hands it out in place of the driver's. The family files ([`device`], [`pool`],
-//! [`vmm`], [`context`]) turn a call into events. [`torch`] is the door that is not CUDA, [`dlclose`] keeps stacks honest.
+//! `cuGetProcAddress` ([`proc_address`]) hands it out in place of the driver's. The family files ([`device`], [`host`],
+//! [`pool`], [`vmm`], [`context`]) turn a call into events. [`torch`] is the door that is not CUDA, [`dlclose`] keeps stacks honest.
 //!
 //! A handler gets the real call as a closure, runs it exactly once whatever happens, and returns its result untouched.
 
@@ -11,6 +11,7 @@ pub(crate) mod context;
 pub(crate) mod device;
 pub(crate) mod dlclose;
 pub(crate) mod dlsym;
+pub(crate) mod host;
 pub(crate) mod pool;
 pub(crate) mod proc_address;
 pub(crate) mod table;

@@ -18,7 +18,7 @@ use cudarc::driver::sys::{
 };
 use gpumem_wire::ApiId;
 
-use super::{context, device, pool, proc_address, vmm};
+use super::{context, device, host, pool, proc_address, vmm};
 use crate::real;
 
 /// `CUDA_ERROR_NOT_FOUND`: what a direct call gets where the driver has no such function.
@@ -158,6 +158,13 @@ hooks! {
         => device::alloc_pitch;
     declared cuMemAllocManaged(dptr: *mut CUdeviceptr, bytesize: usize, flags: c_uint) => device::alloc_managed;
     declared cuMemFree_v2(dptr: CUdeviceptr) => device::free;
+
+    // Pinned host memory.
+    declared cuMemHostAlloc(out: *mut *mut c_void, bytesize: usize, flags: c_uint) => host::alloc;
+    declared cuMemAllocHost_v2(out: *mut *mut c_void, bytesize: usize) => host::alloc_plain;
+    declared cuMemFreeHost(address: *mut c_void) => host::free;
+    declared cuMemHostRegister_v2(address: *mut c_void, bytesize: usize, flags: c_uint) => host::register;
+    declared cuMemHostUnregister(address: *mut c_void) => host::unregister;
 
     // Stream-ordered memory.
     declared cuMemAllocAsync + cuMemAllocAsync_ptsz(dptr: *mut CUdeviceptr, bytesize: usize, stream: CUstream)

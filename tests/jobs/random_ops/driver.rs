@@ -80,6 +80,11 @@ functions! {
     alloc_pitch = c"cuMemAllocPitch_v2" (*mut u64, *mut usize, usize, usize, c_uint);
     alloc_managed = c"cuMemAllocManaged" (*mut u64, usize, c_uint);
     free = c"cuMemFree_v2" (u64);
+    alloc_host = c"cuMemHostAlloc" (*mut u64, usize, c_uint);
+    alloc_host_plain = c"cuMemAllocHost_v2" (*mut u64, usize);
+    free_host = c"cuMemFreeHost" (u64);
+    register_host = c"cuMemHostRegister_v2" (*mut u8, usize, c_uint);
+    unregister_host = c"cuMemHostUnregister" (*mut u8);
     alloc_async = c"cuMemAllocAsync" (*mut u64, usize, u64);
     alloc_async_ptsz = c"cuMemAllocAsync_ptsz" (*mut u64, usize, u64);
     alloc_from_pool = c"cuMemAllocFromPoolAsync" (*mut u64, usize, u64, u64);

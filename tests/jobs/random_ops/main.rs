@@ -1,4 +1,4 @@
-//! A program that makes random memory calls from two threads: all families, in legal orders, with calls among them that fail.
+//! A program that makes random memory calls from four threads: all families, in legal orders, with calls among them that fail.
 //!
 //! `gpumem-random-ops SEED OPERATIONS` needs two devices. Contexts and memory of the two devices are laid out so that every
 //! order that can be is legal: what one thread destroys, no other uses at that moment. At the end much is left alive. It
@@ -17,6 +17,7 @@ use random::Random;
 use virtual_memory::VirtualMemory;
 
 const SUCCESS: u32 = 0;
+const THREADS: u64 = 4;
 /// A thread gives up some memory of its kind beyond so many objects.
 const CROWD: usize = 200;
 /// More than the devices have.
@@ -65,6 +66,10 @@ struct Worker<'a> {
     /// Pools that were destroyed; blocks may keep them.
     destroyed_pools: Vec<u64>,
     virtual_memory: VirtualMemory,
+    /// Pinned host memory.
+    pinned: Vec<u64>,
+    /// Memory of this program's own that is pinned.
+    registered: Vec<Box<[u8]>>,
 }
 
 impl Worker<'_> {
@@ -75,6 +80,7 @@ impl Worker<'_> {
             55..60 => self.pool(),
             60..65 => self.context(),
             65..67 => self.mistake(),
+            67..73 => self.host(),
             _ => self.virtual_memory.step(self.shared, &mut self.random),
         }
     }
@@ -171,6 +177,52 @@ impl Worker<'_> {
         }
     }
 
+    fn host(&mut self) {
+        let driver = &self.shared.driver;
+        let bytes = 1 + self.random.below(16 << 10);
+        match self.random.below(4) {
+            0 if self.pinned.len() < CROWD => {
+                let mut address = 0;
+                // SAFETY: the answer goes to a local variable.
+                let status = unsafe {
+                    if self.random.once_in(2) {
+                        (driver.alloc_host)(&mut address, bytes, 1)
+                    } else {
+                        (driver.alloc_host_plain)(&mut address, bytes)
+                    }
+                };
+                if self.shared.ok(status) {
+                    self.pinned.push(address);
+                }
+            }
+            1 => {
+                if let Some(address) = self.random.take(&mut self.pinned) {
+                    // SAFETY: a plain number.
+                    if !self.shared.ok(unsafe { (driver.free_host)(address) }) {
+                        self.pinned.push(address);
+                    }
+                }
+            }
+            2 if self.registered.len() < CROWD => {
+                let mut own = vec![0u8; bytes].into_boxed_slice();
+                // SAFETY: memory that lives as long as it is registered.
+                let status = unsafe { (driver.register_host)(own.as_mut_ptr(), bytes, 0) };
+                if self.shared.ok(status) {
+                    self.registered.push(own);
+                }
+            }
+            _ => {
+                if let Some(mut own) = self.random.take(&mut self.registered) {
+                    // SAFETY: memory that was registered.
+                    let status = unsafe { (driver.unregister_host)(own.as_mut_ptr()) };
+                    if !self.shared.ok(status) {
+                        self.registered.push(own);
+                    }
+                }
+            }
+        }
+    }
+
     /// Contexts on device 1, and memory in them that goes with them.
     fn context(&mut self) {
         let driver = &self.shared.driver;
@@ -240,10 +292,10 @@ impl Worker<'_> {
             let (mut address, bytes) = (0, 1 + self.random.below(8 << 10));
             // SAFETY: the answer goes to a local variable.
             let status = unsafe {
-                if self.random.once_in(4) {
-                    (driver.alloc_managed)(&mut address, bytes, 1)
-                } else {
-                    (driver.alloc)(&mut address, bytes)
+                match self.random.below(6) {
+                    0 => (driver.alloc_managed)(&mut address, bytes, 1),
+                    1 => (driver.alloc_host)(&mut address, bytes, 0),
+                    _ => (driver.alloc)(&mut address, bytes),
                 }
             };
             self.shared.ok(status);
@@ -256,7 +308,10 @@ impl Worker<'_> {
         let mut answer = 0;
         // SAFETY: plain numbers, and answers that go to local variables or nowhere. No such address or handle is ever given.
         let status = unsafe {
-            match self.random.below(10) {
+            match self.random.below(13) {
+                10 => (driver.alloc_host)(&mut answer, 100, 99),
+                11 => (driver.free_host)(0x77),
+                12 => (driver.unregister_host)(std::ptr::without_provenance_mut(0x77)),
                 0 => (driver.alloc)(&mut answer, 0),
                 1 => (driver.alloc)(&mut answer, TOO_MUCH),
                 2 => (driver.alloc_pitch)(&mut answer, &mut 0, 100, 100, 3),
@@ -301,21 +356,26 @@ fn main() {
         unsafe { (shared.driver.set_context)(primary) };
         let mut worker = Worker {
             shared: &shared,
-            random: Random::new(seed * 2 + number),
+            random: Random::new(seed * THREADS + number),
             keeps_primary: number == 0,
             retained: 0,
             contexts: Vec::new(),
             pools: Vec::new(),
             destroyed_pools: Vec::new(),
             virtual_memory: VirtualMemory::default(),
+            pinned: Vec::new(),
+            registered: Vec::new(),
         };
-        for _ in 0..operations / 2 {
+        for _ in 0..operations / THREADS {
             worker.step();
         }
+        // Still registered when the driver is asked what is.
+        std::mem::forget(worker.registered);
         worker.destroyed_pools
     };
     let mut pools = std::thread::scope(|scope| {
-        let threads = [0, 1].map(|number| scope.spawn(move || work(number)));
+        let threads: [u64; THREADS as usize] = std::array::from_fn(|number| number as u64);
+        let threads = threads.map(|number| scope.spawn(move || work(number)));
         threads
             .map(|thread| thread.join().expect("no thread panics"))
             .concat()

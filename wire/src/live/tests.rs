@@ -205,6 +205,24 @@ fn the_last_release_of_a_primary_context_frees_what_it_owns() {
 }
 
 #[test]
+fn pinned_host_memory_goes_with_its_context_and_shares_no_free_with_device_memory() {
+    let mut run = Run::default();
+    run.on(1, Kind::DeviceAlloc, [0x1000, 64, 9, 64]);
+    run.on(1, Kind::HostAlloc, [0x2000, 32, 9, 0]);
+    run.on(1, Kind::HostAlloc, [0x3000, 16, 8, 0]);
+    run.on(1, Kind::HostRegister, [0x4000, 8, 9, 0]);
+    run.on(1, Kind::Free, [0x2000, 0, 0, 0]);
+    run.on(1, Kind::HostFree, [0x4000, 0, 0, 0]);
+    assert_eq!(run.bytes(Object::PinnedHost), 48);
+    assert_eq!(run.bytes(Object::RegisteredHost), 8);
+    run.on(1, Kind::ContextDestroy, [9, 0, 0, 0]);
+    assert_eq!(run.bytes(Object::PinnedHost), 16);
+    assert_eq!(run.table.len(), 1);
+    run.on(1, Kind::HostFree, [0x3000, 0, 0, 0]);
+    assert!(run.table.is_empty());
+}
+
+#[test]
 fn a_reference_by_address_is_one_to_memory_that_only_a_mapping_holds() {
     let mut run = Run::default();
     run.on(1, Kind::PhysicalCreate, [7, 128, 1, 0]);

@@ -108,6 +108,13 @@ pub(super) fn advice(finding: &Finding, held: &Held, layer: Layer, python: bool)
         (Layer::Device | Layer::Managed, _) if never_freed => {
             Some("Nothing allocated here was ever freed: call cudaFree (cuMemFree) when the buffer is no longer used.".into())
         }
+        (Layer::PinnedHost, _) if never_freed => Some(
+            "Nothing allocated here was ever freed: call cudaFreeHost (cuMemFreeHost) when the buffer is no longer used.".into(),
+        ),
+        (Layer::RegisteredHost, _) if never_freed => Some(
+            "Nothing registered here was ever unregistered: call cudaHostUnregister (cuMemHostUnregister) before the buffer goes."
+                .into(),
+        ),
         (_, LeakKind::Growing) if finding.one_buffer => Some(
             "Bound the buffer, or keep its parts on the host: each time it is copied into a larger one.".into(),
         ),
