@@ -29,6 +29,7 @@ const FOREIGN: &[&str] = &[
     "GPUMEM_SIM_DEVICE",
     "GPUMEM_SIM_MACHINE",
     "GPUMEM_SIM_NOTES",
+    "CUDA_VISIBLE_DEVICES",
     "XDG_RUNTIME_DIR",
 ];
 

@@ -15,6 +15,7 @@ impl Status {
     pub(crate) const INVALID_VALUE: Self = Self::of(sys::CUresult::CUDA_ERROR_INVALID_VALUE);
     pub(crate) const OUT_OF_MEMORY: Self = Self::of(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY);
     pub(crate) const NOT_INITIALIZED: Self = Self::of(sys::CUresult::CUDA_ERROR_NOT_INITIALIZED);
+    pub(crate) const NO_DEVICE: Self = Self::of(sys::CUresult::CUDA_ERROR_NO_DEVICE);
     pub(crate) const INVALID_DEVICE: Self = Self::of(sys::CUresult::CUDA_ERROR_INVALID_DEVICE);
     pub(crate) const INVALID_CONTEXT: Self = Self::of(sys::CUresult::CUDA_ERROR_INVALID_CONTEXT);
     pub(crate) const PRIMARY_CONTEXT_ACTIVE: Self =

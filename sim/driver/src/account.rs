@@ -1,6 +1,7 @@
 //! The account of a device, for the simulated management library: the only
 //! functions that other simulated libraries ask this one for. They work before
-//! `cuInit`, and are no part of CUDA.
+//! `cuInit`, tell of all devices by the machine's numbers, whichever of them the
+//! program sees, and are no part of CUDA.
 
 use crate::abi::Out;
 use crate::device;
@@ -38,9 +39,9 @@ fn answer(body: impl FnOnce(&Machine) -> Option<i32>) -> i32 {
 
 /// Reports on a device: 0, or -1 when there is no such device.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn gpumem_sim_device(ordinal: i32, out: Out<DeviceReport>) -> i32 {
+pub(crate) unsafe extern "C" fn gpumem_sim_device(number: i32, out: Out<DeviceReport>) -> i32 {
     answer(|machine| {
-        let device = machine.ledger.device(ordinal)?;
+        let device = machine.ledger.device(number)?;
         let mut name = [0; 64];
         for (to, from) in name.iter_mut().zip(device::name().bytes()) {
             *to = from;
@@ -50,7 +51,7 @@ pub(crate) unsafe extern "C" fn gpumem_sim_device(ordinal: i32, out: Out<DeviceR
             memory_bytes: machine.ledger.account(device).limit_bytes,
             charged_bytes: machine.ledger.taken_bytes(device),
             uuid: device::uuid(device),
-            pci_bus: device::FIRST_PCI_BUS + device.ordinal(),
+            pci_bus: device::pci_bus(device),
             driver_version: crate::config::get().driver_version,
             capability: [major, minor],
             name,
@@ -63,12 +64,12 @@ pub(crate) unsafe extern "C" fn gpumem_sim_device(ordinal: i32, out: Out<DeviceR
 /// for: how many there are, or -1 when there is no such device.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn gpumem_sim_processes(
-    ordinal: i32,
+    number: i32,
     out: Out<ProcessReport>,
     room: u32,
 ) -> i32 {
     answer(|machine| {
-        let device = machine.ledger.device(ordinal)?;
+        let device = machine.ledger.device(number)?;
         let own_bytes = machine.ledger.account(device).charged_bytes;
         let own = (own_bytes > 0).then(|| (std::process::id(), own_bytes));
         let others = machine.ledger.other_processes(device);

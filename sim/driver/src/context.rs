@@ -337,7 +337,8 @@ entry! {
     /// The current context's device.
     fn cuCtxGetDevice(machine; out: Out<i32>) {
         out.required()?;
-        out.set(machine.contexts.current()?.device.ordinal())
+        let device = machine.contexts.current()?.device;
+        out.set(machine.visible().ordinal_or_invalid(device))
     }
 
     /// The current context's flags.

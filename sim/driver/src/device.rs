@@ -9,7 +9,7 @@ use crate::ledger::DeviceId;
 use crate::machine::Machine;
 
 /// PCI bus of the first device; each has its own.
-pub(crate) const FIRST_PCI_BUS: i32 = 0x10;
+const FIRST_PCI_BUS: i32 = 0x10;
 /// Largest attribute number that is answered.
 const LAST_ATTRIBUTE: i32 = 160;
 
@@ -19,7 +19,8 @@ pub(crate) fn uuid(device: DeviceId) -> [u8; 16] {
     // Version 8 (custom) and the variant, as RFC 9562 has it.
     uuid[6] = 0x80;
     uuid[8] = 0x80;
-    uuid[15] = device.ordinal() as u8;
+    // In the first eight digits, which is how people shorten a UUID.
+    uuid[3] = device.index() as u8;
     uuid
 }
 
@@ -39,9 +40,15 @@ pub(crate) fn uuid_text(device: DeviceId) -> String {
     )
 }
 
+/// The PCI bus of a device.
+pub(crate) fn pci_bus(device: DeviceId) -> i32 {
+    // At most `config::MAX_DEVICES` of them.
+    FIRST_PCI_BUS + device.index() as i32
+}
+
 /// `domain:bus:device.function`.
 pub(crate) fn pci_text(device: DeviceId) -> String {
-    format!("0000:{:02X}:00.0", FIRST_PCI_BUS + device.ordinal())
+    format!("0000:{:02X}:00.0", pci_bus(device))
 }
 
 /// What every device is called.
@@ -76,7 +83,7 @@ fn attribute(device: DeviceId, attribute: i32) -> Outcome<i32> {
         16 => model.multiprocessors as i32, // multiprocessors
         19 => 1,                            // can map host memory
         32 => i32::from(model.ecc),         // error correction
-        33 => FIRST_PCI_BUS + device.ordinal(),
+        33 => pci_bus(device),
         36 => model.memory_clock_khz as i32, // memory clock
         37 => model.bus_bits as i32,         // bus width
         38 => model.l2_bytes as i32,         // level 2 cache
@@ -104,7 +111,8 @@ impl Machine {
 }
 
 entry! {
-    /// Starts the driver; flags must be zero.
+    /// Starts the driver; flags must be zero. `NO_DEVICE` when the program sees
+    /// none: all else then answers `NOT_INITIALIZED` (JuliaGPU/CUDA.jl#1331).
     free fn cuInit(flags: u32) {
         if flags != 0 {
             return Err(Status::INVALID_VALUE);
@@ -112,8 +120,7 @@ entry! {
         if crate::machine::forked() {
             return Err(Status::NOT_INITIALIZED);
         }
-        crate::machine::lock().initialise();
-        Ok(())
+        crate::machine::lock().initialise()
     }
 
     /// The stated version.
@@ -121,15 +128,16 @@ entry! {
         out.set(config::get().driver_version)
     }
 
-    /// How many devices there are.
+    /// How many devices the program sees.
     fn cuDeviceGetCount(machine; out: Out<i32>) {
-        out.set(machine.ledger.devices().count() as i32)
+        out.set(machine.visible().devices().len() as i32)
     }
 
     /// The device of an ordinal: the same number.
     fn cuDeviceGet(machine; out: Out<i32>, ordinal: i32) {
         out.required()?;
-        out.set(machine.device(ordinal)?.ordinal())
+        machine.device(ordinal)?;
+        out.set(ordinal)
     }
 
     /// The name, cut to the buffer.
@@ -178,14 +186,13 @@ entry! {
         out.set_text(&pci_text(machine.device(device)?), length)
     }
 
-    /// The device at a PCI address.
+    /// The device at a PCI address, if the program sees it.
     fn cuDeviceGetByPCIBusId(machine; out: Out<i32>, address: In<c_char>) {
         out.required()?;
         let wanted = address.text()?;
-        let device = machine.ledger.devices().find(|device| {
-            pci_text(*device).eq_ignore_ascii_case(wanted)
-        });
-        out.set(device.ok_or(Status::INVALID_DEVICE)?.ordinal())
+        let mut visible = machine.visible().devices().iter();
+        let place = visible.position(|device| pci_text(*device).eq_ignore_ascii_case(wanted));
+        out.set(place.ok_or(Status::INVALID_DEVICE)? as i32)
     }
 
     /// How two devices reach each other (`CUdevice_P2PAttribute`): they do (2),

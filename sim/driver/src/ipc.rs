@@ -22,6 +22,7 @@ pub(crate) struct IpcHandle {
     descriptor: i32,
     offset: u64,
     size_bytes: u64,
+    /// The machine's number of it.
     device: i32,
     reserved: [u8; 20],
 }
@@ -75,13 +76,14 @@ impl Machine {
             descriptor: self.memory.descriptor().ok_or(Status::INVALID_VALUE)?,
             offset,
             size_bytes: allocation.size_bytes,
-            device: device.ordinal(),
+            // At most `config::MAX_DEVICES`.
+            device: device.index() as i32,
             reserved: [0; 20],
         })
     }
 
     /// Opening again answers the same address; the process that exported the
-    /// memory cannot open it.
+    /// memory cannot open it. Its device need not be visible here.
     fn import(&mut self, handle: &IpcHandle) -> Outcome<u64> {
         let context = self.contexts.current()?.handle;
         if handle.kind != MEMORY {
@@ -90,7 +92,8 @@ impl Machine {
         if handle.process == std::process::id() {
             return Err(Status::INVALID_CONTEXT);
         }
-        let device = self.device(handle.device)?;
+        let device = self.ledger.device(handle.device);
+        let device = device.ok_or(Status::INVALID_DEVICE)?;
         let key = (handle.process, handle.offset);
         if let Some((address, times)) = self.imports.open.get_mut(&key) {
             *times += 1;

@@ -14,19 +14,14 @@ use crate::shared::{Refusal, Shared};
 /// Device memory is taken in granules of this size.
 pub(crate) const GRANULE_BYTES: u64 = 2 << 20;
 
-/// A device that exists.
+/// A device of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub(crate) struct DeviceId(usize);
 
 impl DeviceId {
-    /// The ordinal that the program knows it by.
-    pub(crate) fn ordinal(self) -> i32 {
-        // At most `config::MAX_DEVICES`.
-        self.0 as i32
-    }
-
-    /// Its place in a list of all devices.
+    /// Its place among all devices of the machine: the same in every process,
+    /// whichever devices that one sees ([`crate::visible`]).
     pub(crate) fn index(self) -> usize {
         self.0
     }
@@ -99,8 +94,9 @@ impl Ledger {
         (0..self.accounts.len()).map(DeviceId)
     }
 
-    pub(crate) fn device(&self, ordinal: i32) -> Option<DeviceId> {
-        let index = usize::try_from(ordinal).ok()?;
+    /// The device of the machine's number, whether or not the program sees it.
+    pub(crate) fn device(&self, number: i32) -> Option<DeviceId> {
+        let index = usize::try_from(number).ok()?;
         (index < self.accounts.len()).then_some(DeviceId(index))
     }
 
@@ -199,7 +195,7 @@ mod tests {
     #[test]
     fn a_refused_charge_changes_nothing() {
         let mut ledger = Ledger::new(2, 10, None);
-        let [first, second] = [0, 1].map(|ordinal| ledger.device(ordinal).unwrap());
+        let [first, second] = [0, 1].map(|number| ledger.device(number).unwrap());
         ledger.charge(first, 8).unwrap();
         assert_eq!(ledger.charge(first, 3), Err(OutOfMemory));
         assert_eq!(ledger.charge(first, u64::MAX), Err(OutOfMemory));

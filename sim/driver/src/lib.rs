@@ -17,6 +17,7 @@
 //! |---|---|---|
 //! | `GPUMEM_SIM_DEVICE` | what the devices are: a name of `gpumem-sim-devices`, such as `a100-80` or `RTX 4090`, which decides name, memory, attributes and context | a generic one |
 //! | `GPUMEM_SIM_DEVICES` | number of devices | 1 |
+//! | `CUDA_VISIBLE_DEVICES` | which of them the program sees, as a driver reads it at `cuInit` (`visible.rs`) | all |
 //! | `GPUMEM_SIM_MEMORY` | memory of each device, such as `24GiB` | the device's; `8GiB` |
 //! | `GPUMEM_SIM_CONTEXT` | memory that a context takes on its device, with what is loaded into it | the device's; `0` |
 //! | `GPUMEM_SIM_MACHINE` | file through which processes share the devices; made when it is not there | none: each has its own |
@@ -94,4 +95,5 @@ mod shared;
 mod stream;
 mod table;
 mod truth;
+mod visible;
 mod vmm;

@@ -17,12 +17,15 @@ use crate::module::Modules;
 use crate::notes::SmallCopy;
 use crate::pool::Pools;
 use crate::stream::Streams;
+use crate::visible::Visible;
 use crate::vmm::Vmm;
 
 /// The devices and all objects on them.
 pub(crate) struct Machine {
-    /// `cuInit` was called.
+    /// `cuInit` was called, and there was a device to see.
     pub(crate) initialised: bool,
+    /// Found at the first `cuInit`, which a program may set the environment for.
+    visible: Option<Visible>,
     pub(crate) ledger: Ledger,
     pub(crate) contexts: Contexts,
     pub(crate) memory: Memory,
@@ -67,6 +70,7 @@ impl Machine {
         let config = config::get();
         let mut machine = Self {
             initialised: false,
+            visible: None,
             ledger: Ledger::new(
                 config.devices,
                 config.memory_bytes,
@@ -102,21 +106,38 @@ impl Machine {
         handle
     }
 
-    /// The device of that ordinal; else `INVALID_DEVICE`.
+    /// The device that the program knows by an ordinal; else `INVALID_DEVICE`.
     pub(crate) fn device(&self, ordinal: i32) -> Outcome<DeviceId> {
-        self.ledger.device(ordinal).ok_or(Status::INVALID_DEVICE)
+        let device = self.visible().device(ordinal);
+        device.ok_or(Status::INVALID_DEVICE)
     }
 
-    /// Starts the machine. From now on a forked child is without it.
-    pub(crate) fn initialise(&mut self) {
+    /// The devices that the program sees: none before `cuInit`.
+    pub(crate) fn visible(&self) -> &Visible {
+        static NONE: Visible = Visible::NONE;
+        self.visible.as_ref().unwrap_or(&NONE)
+    }
+
+    /// Starts the machine. From now on a forked child is without it. Where no
+    /// device is visible nothing starts, and the answer is `NO_DEVICE` for ever.
+    pub(crate) fn initialise(&mut self) -> Outcome {
         extern "C" fn in_child() {
             // Relaxed: the child has one thread.
             FORKED.store(true, Ordering::Relaxed);
         }
-        if !self.initialised {
-            self.initialised = true;
-            // SAFETY: the handler stores to a static atomic and nothing else.
-            unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        if self.initialised {
+            return Ok(());
         }
+        let all = self.ledger.devices();
+        let visible = self
+            .visible
+            .get_or_insert_with(|| Visible::of_environment(all.collect()));
+        if visible.devices().is_empty() {
+            return Err(Status::NO_DEVICE);
+        }
+        self.initialised = true;
+        // SAFETY: the handler stores to a static atomic and nothing else.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        Ok(())
     }
 }

@@ -5,7 +5,8 @@
 //! It is replaced in one step when something new is noted, at most a second after
 //! a count has changed (as long as the driver is called), and at exit, so that
 //! it holds for a process that is killed. A line is a fact, its fields separated
-//! by tabs; who reads it leaves out lines that he does not know:
+//! by tabs; who reads it leaves out lines that he does not know. DEVICE is the
+//! machine's number, the same in all processes whichever devices they see:
 //!
 //! | line | meaning |
 //! |---|---|
@@ -74,7 +75,7 @@ impl Machine {
     }
 
     fn facts(&self, text: &mut String) {
-        let mut line = |name: &str, device: i32, value: u64| {
+        let mut line = |name: &str, device: usize, value: u64| {
             if value > 0 {
                 // Writing to a string does not fail; so below.
                 let _ = writeln!(text, "{name}\t{device}\t{value}");
@@ -82,9 +83,9 @@ impl Machine {
         };
         for device in self.ledger.devices() {
             let account = self.ledger.account(device);
-            line("peak", device.ordinal(), account.peak_bytes);
-            line("common_peak", device.ordinal(), account.common_peak_bytes);
-            line("out_of_memory", device.ordinal(), account.refusals);
+            line("peak", device.index(), account.peak_bytes);
+            line("common_peak", device.index(), account.common_peak_bytes);
+            line("out_of_memory", device.index(), account.refusals);
         }
     }
 }

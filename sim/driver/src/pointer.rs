@@ -60,14 +60,10 @@ impl Machine {
     fn pointer_attribute(&self, out: &Out<c_void>, attribute: i32, address: u64) -> Outcome {
         let place = self.place(address)?;
         // An allocation that the host owns belongs to the current device.
-        let device = place.device.map_or_else(
-            || {
-                self.contexts
-                    .current()
-                    .map_or(0, |current| current.device.ordinal())
-            },
-            DeviceId::ordinal,
-        );
+        let device = place
+            .device
+            .or_else(|| Some(self.contexts.current().ok()?.device))
+            .map_or(0, |device| self.visible().ordinal_or_invalid(device));
         let on_host = place.device.is_none();
         match attribute {
             1 => out.typed::<u64>().set(place.context),

@@ -280,7 +280,8 @@ entry! {
     /// A stream's device.
     fn cuStreamGetDevice | cuStreamGetDevice_ptsz(machine, default; stream: u64, out: Out<i32>) {
         out.required()?;
-        out.set(machine.stream(stream, default)?.device.ordinal())
+        let device = machine.stream(stream, default)?.device;
+        out.set(machine.visible().ordinal_or_invalid(device))
     }
 
     /// A number that no other stream of this process ever has.

@@ -32,7 +32,10 @@ struct Truth {
 
 #[derive(Serialize)]
 struct DeviceTruth {
+    /// The machine's number, here and in live objects.
     device: DeviceId,
+    /// The number by which the program knows it; null when it does not see it.
+    ordinal: Option<i32>,
     uuid: String,
     pci: String,
     memory_bytes: u64,
@@ -113,6 +116,7 @@ impl Machine {
         let account = self.ledger.account(device);
         DeviceTruth {
             device,
+            ordinal: self.visible().ordinal(device),
             uuid: device::uuid_text(device),
             pci: device::pci_text(device),
             memory_bytes: account.limit_bytes,

@@ -3,6 +3,8 @@
 //!
 //! Its devices and their memory are those of the simulated driver in the same
 //! process, which it loads if the program has not: it has no ledger of its own.
+//! It tells of all devices of the machine, whatever `CUDA_VISIBLE_DEVICES` says,
+//! which is for CUDA alone.
 //! Of other processes it knows what the driver knows: those that share a
 //! machine's file (`GPUMEM_SIM_MACHINE`) and have taken memory. PyTorch needs it for expandable segments,
 //! where it calls it through pointers that it does not check.

@@ -221,3 +221,95 @@ fn it_lists_all_processes_of_the_machine() {
     assert_eq!(seen(&machine), "0");
     std::fs::remove_file(machine).unwrap();
 }
+
+/// The device of a management library's index: UUID, and bytes in use.
+fn listed(nvml: &Library, index: u32) -> (String, u64) {
+    let (mut device, mut uuid, mut memory) = (0_usize, [0_u8; 80], [0_u64; 3]);
+    assert_eq!(
+        call!(nvml, nvmlDeviceGetHandleByIndex_v2(index => u32, &mut device => *mut usize)),
+        0
+    );
+    assert_eq!(
+        call!(nvml, nvmlDeviceGetUUID(device => usize, uuid.as_mut_ptr() => *mut u8, 80 => u32)),
+        0
+    );
+    assert_eq!(
+        call!(nvml, nvmlDeviceGetMemoryInfo(device => usize, &mut memory => *mut [u64; 3])),
+        0
+    );
+    let uuid = CStr::from_bytes_until_nul(&uuid).unwrap();
+    (uuid.to_str().unwrap().to_owned(), memory[2])
+}
+
+/// Takes memory of its first device, and says what the library makes of that.
+fn take_and_list() {
+    let driver = open("libgpumem_sim_driver.so");
+    let nvml = open("libgpumem_sim_nvml.so");
+    let (mut context, mut pointer, mut count) = (0, 0, 0);
+    assert_eq!(call!(nvml, nvmlInit_v2()), 0);
+    let result = call!(driver, cuInit(0 => u32));
+    if result == 0 {
+        assert_eq!(
+            call!(driver, cuDevicePrimaryCtxRetain(&mut context => *mut u64, 0 => i32)),
+            0
+        );
+        assert_eq!(call!(driver, cuCtxSetCurrent(context => u64)), 0);
+        assert_eq!(
+            call!(driver, cuMemAlloc_v2(&mut pointer => *mut u64, 4 * MIB as usize => usize)),
+            0
+        );
+    }
+    assert_eq!(
+        call!(nvml, nvmlDeviceGetCount_v2(&mut count => *mut u32)),
+        0
+    );
+    let devices: Vec<_> = (0..count).map(|index| listed(&nvml, index)).collect();
+    let uuid = |ordinal: i32| {
+        let mut uuid = [0_u8; 16];
+        let result = call!(driver, cuDeviceGetUuid_v2(&mut uuid => *mut [u8; 16], ordinal => i32));
+        (result == 0).then(|| {
+            uuid.iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
+        })
+    };
+    // The program's devices by the library's index, joined by UUID.
+    let joined: Vec<_> = (0..)
+        .map_while(uuid)
+        .map(|uuid| {
+            let is_it = |(text, _): &(String, u64)| text.replace('-', "") == format!("GPU{uuid}");
+            devices.iter().position(is_it).unwrap()
+        })
+        .collect();
+    let used: Vec<_> = devices.iter().map(|(_, bytes)| bytes / MIB).collect();
+    println!("seen {result} {joined:?} {used:?}");
+}
+
+#[test]
+fn it_tells_of_devices_that_the_program_does_not_see() {
+    if std::env::var_os(ROLE).is_some() {
+        return take_and_list();
+    }
+    for (list, expected) in [
+        ("2,0", "0 [2, 0] [0, 0, 4]"),
+        ("1", "0 [1] [0, 4, 0]"),
+        ("", "100 [] [0, 0, 0]"),
+    ] {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "it_tells_of_devices_that_the_program_does_not_see",
+                "--exact",
+                "--nocapture",
+            ])
+            .env(ROLE, "list")
+            .env("GPUMEM_SIM_DEVICES", "3")
+            .env("CUDA_VISIBLE_DEVICES", list)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut lines = text.lines();
+        let seen = lines.find_map(|line| Some(line.split_once("seen ")?.1));
+        assert_eq!(seen, Some(expected), "{list}");
+    }
+}

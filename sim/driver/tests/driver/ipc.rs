@@ -8,11 +8,11 @@ use crate::library::*;
 /// Set for the process that opens what the other exported.
 const HANDLE: &str = "GPUMEM_SIM_TEST_HANDLE";
 
-fn to_text(handle: &IpcHandle) -> String {
+pub(crate) fn to_text(handle: &IpcHandle) -> String {
     handle.0.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn from_text(text: &str) -> IpcHandle {
+pub(crate) fn from_text(text: &str) -> IpcHandle {
     let mut bytes = [0; 64];
     for (index, byte) in bytes.iter_mut().enumerate() {
         *byte = u8::from_str_radix(&text[index * 2..index * 2 + 2], 16).unwrap();

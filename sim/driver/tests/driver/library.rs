@@ -11,6 +11,7 @@ pub(crate) const SUCCESS: i32 = 0;
 pub(crate) const INVALID_VALUE: i32 = 1;
 pub(crate) const OUT_OF_MEMORY: i32 = 2;
 pub(crate) const NOT_INITIALIZED: i32 = 3;
+pub(crate) const NO_DEVICE: i32 = 100;
 pub(crate) const INVALID_DEVICE: i32 = 101;
 pub(crate) const INVALID_CONTEXT: i32 = 201;
 pub(crate) const INVALID_HANDLE: i32 = 400;
@@ -43,6 +44,7 @@ pub(crate) fn isolated(test: &str, environment: &[(&str, &str)], body: impl FnOn
     command
         .args([test, "--exact", "--nocapture"])
         .env(CHILD, "1");
+    command.env_remove("CUDA_VISIBLE_DEVICES");
     for name in [
         "DEVICE",
         "DEVICES",
@@ -243,6 +245,8 @@ driver! {
     cuIpcGetMemHandle(out: *mut IpcHandle, address: u64);
     cuIpcOpenMemHandle_v2(out: *mut u64, handle: IpcHandle, flags: u32);
     cuIpcCloseMemHandle(address: u64);
+    cuDeviceCanAccessPeer(out: *mut i32, device: i32, peer: i32);
+    cuStreamGetDevice(stream: u64, out: *mut i32);
     cuDeviceGetByPCIBusId(out: *mut i32, address: *const c_char);
     cuCtxGetLimit(out: *mut usize, limit: u32);
     cuCtxSetLimit(limit: u32, value: usize);
@@ -441,8 +445,13 @@ impl Driver {
 
     /// The processes that have memory of device 0: id and bytes.
     pub(crate) fn processes(&self) -> Vec<(u32, u64)> {
+        self.processes_on(0)
+    }
+
+    /// The same of the device of any number of the machine's.
+    pub(crate) fn processes_on(&self, number: i32) -> Vec<(u32, u64)> {
         let mut reports = [ProcessReport::default(); 8];
-        let count = self.gpumem_sim_processes(0, reports.as_mut_ptr(), 8);
+        let count = self.gpumem_sim_processes(number, reports.as_mut_ptr(), 8);
         reports[..count as usize]
             .iter()
             .map(|report| (report.pid, report.charged_bytes))

@@ -11,20 +11,26 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::library::*;
 
 /// Set for the processes that a test starts: what they shall do.
-const ROLE: &str = "GPUMEM_SIM_TEST_ROLE";
+pub(crate) const ROLE: &str = "GPUMEM_SIM_TEST_ROLE";
 
 /// A process that shares the machine, and does one thing a line.
-struct Other {
-    child: Child,
+pub(crate) struct Other {
+    pub(crate) child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
 }
 
 impl Other {
-    fn start(test: &str, role: &str) -> Self {
+    pub(crate) fn start(test: &str, role: &str) -> Self {
+        Self::start_under(test, role, &[])
+    }
+
+    /// Starts it under further variables.
+    pub(crate) fn start_under(test: &str, role: &str, environment: &[(&str, &str)]) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([test, "--exact", "--nocapture"])
             .env(ROLE, role)
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -35,12 +41,12 @@ impl Other {
     }
 
     /// Has it do something, and gives its answer.
-    fn ask(&mut self, wish: &str) -> String {
+    pub(crate) fn ask(&mut self, wish: &str) -> String {
         writeln!(self.to, "{wish}").unwrap();
         self.answer()
     }
 
-    fn answer(&mut self) -> String {
+    pub(crate) fn answer(&mut self) -> String {
         let mut line = String::new();
         loop {
             line.clear();
@@ -52,14 +58,14 @@ impl Other {
         }
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 }
 
 /// The other process: `alloc N` and `free` answer the result, `used` the bytes.
-fn serve(driver: &Driver) {
+pub(crate) fn serve(driver: &Driver) {
     driver.start();
     let mut held = Vec::new();
     for line in std::io::stdin().lines().map(Result::unwrap) {
@@ -99,7 +105,7 @@ fn holders(path: &str) -> &'static AtomicU32 {
 }
 
 /// Runs a test's body on a machine of its own.
-fn on_machine(test: &str, environment: &[(&str, &str)], body: impl FnOnce(&Driver)) {
+pub(crate) fn on_machine(test: &str, environment: &[(&str, &str)], body: impl FnOnce(&Driver)) {
     let file = scratch(&test.replace("::", "-"));
     let mut all = environment.to_vec();
     all.push(("GPUMEM_SIM_MACHINE", file.to_str().unwrap()));

@@ -21,4 +21,5 @@ mod settings;
 mod streams;
 mod threads;
 mod truth;
+mod visible;
 mod vmm;
