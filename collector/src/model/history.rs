@@ -11,7 +11,7 @@ mod thin;
 
 use std::collections::{HashMap, VecDeque};
 
-use gpumem_wire::{LiveObject, Object, StackId};
+use gpumem_wire::{Event, Flags, LiveObject, Object, StackId};
 
 pub use cohorts::{Cohort, Cohorts};
 pub use repetitions::{Repetition, Repetitions};
@@ -140,6 +140,8 @@ pub struct PlaceHistory {
     pub births: u64,
     /// Objects that died.
     pub deaths: u64,
+    /// Those of them that Python's cycle collector freed.
+    pub collected: u64,
     /// The first birth.
     pub first: Moment,
     /// The last birth.
@@ -246,6 +248,8 @@ pub struct History {
     graves: VecDeque<((Object, u64), Birth)>,
     first_ns: Option<u64>,
     last_ns: u64,
+    /// What dies now is freed by Python's cycle collector.
+    collecting: bool,
     frozen_ns: Option<u64>,
     /// What happened since a freeze that may be lifted; `None` while nothing is frozen, or for good.
     pending: Option<Pending>,
@@ -268,6 +272,11 @@ enum Happened {
 }
 
 impl History {
+    /// What the event says by which the next deaths come.
+    pub(crate) fn next(&mut self, event: &Event) {
+        self.collecting = event.flags.contains(Flags::DURING_GC);
+    }
+
     /// An object came to life.
     pub fn born(&mut self, place: PlaceId, object: &LiveObject, time_ns: u64) {
         let Some(now) = self.now(time_ns) else { return };
@@ -310,9 +319,11 @@ impl History {
             self.graves.pop_front();
         }
         self.graves.push_back((key, birth));
+        let collected = u64::from(self.collecting);
         let past = self.place_mut(place);
         past.touch(now);
         past.deaths += 1;
+        past.collected += collected;
         past.remove(object, birth);
         for rows in &mut past.rows {
             rows.free(object.bytes, past.live_bytes, past.live_blocks);
@@ -341,6 +352,7 @@ impl History {
         let past = self.place_mut(place);
         past.touch(now);
         past.deaths = past.deaths.saturating_sub(1);
+        past.collected = past.collected.min(past.deaths);
         past.add(object, birth);
         for rows in &mut past.rows {
             rows.restore(object.bytes, past.live_bytes, past.live_blocks);

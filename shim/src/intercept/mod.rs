@@ -58,7 +58,7 @@ impl Call<'_> {
             config::Mode::Full => stack::capture(stack::Want::Full),
             config::Mode::Ledger | config::Mode::Off => StackId::NONE,
         };
-        self.push(kind, device, stack, words)
+        self.push(kind, device, stack, words, Flags::default())
     }
 
     /// Records an event without a stack: a free.
@@ -72,7 +72,7 @@ impl Call<'_> {
             return None;
         }
         process::notice_finalising(self.watch);
-        self.push(kind, device, StackId::NONE, words)
+        self.push(kind, device, StackId::NONE, words, flags_of_a_free())
     }
 
     /// Takes back what event `begun` announced. Nothing comes between the two.
@@ -83,6 +83,7 @@ impl Call<'_> {
                 DeviceOrdinal::UNKNOWN,
                 StackId::NONE,
                 [begun.0, status.into(), 0, 0],
+                Flags::default(),
             );
         }
     }
@@ -93,12 +94,11 @@ impl Call<'_> {
         device: DeviceOrdinal,
         stack: StackId,
         words: [u64; 4],
+        mut flags: Flags,
     ) -> Option<Seq> {
-        let flags = if self.row.per_thread {
-            Flags::PER_THREAD_STREAM
-        } else {
-            Flags::default()
-        };
+        if self.row.per_thread {
+            flags = flags.with(Flags::PER_THREAD_STREAM);
+        }
         record::event(
             self.watch,
             Draft {
@@ -110,6 +110,16 @@ impl Call<'_> {
                 words,
             },
         )
+    }
+}
+
+/// What is known of the moment of a free.
+#[inline(always)]
+pub(crate) fn flags_of_a_free() -> Flags {
+    if stack::python_is_collecting() {
+        Flags::DURING_GC
+    } else {
+        Flags::default()
     }
 }
 

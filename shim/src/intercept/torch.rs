@@ -112,7 +112,11 @@ fn block(address: *mut c_void, size: i64, allocated: u64, reserved: u64, device:
             (Kind::BlockFree, StackId::NONE)
         };
         let words = [address as u64, size.unsigned_abs(), allocated, reserved];
-        record::event(&watch, draft(kind, BLOCK, device, stack, words));
+        let mut draft = draft(kind, BLOCK, device, stack, words);
+        if !is_birth {
+            draft.flags = flags_of_a_free();
+        }
+        record::event(&watch, draft);
     });
 }
 

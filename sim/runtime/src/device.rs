@@ -3,13 +3,11 @@
 use std::ffi::{c_char, c_void};
 
 use crate::driver::device_count;
-use crate::error::{self, INVALID_DEVICE, INVALID_VALUE, Outcome};
+use crate::error::{INVALID_DEVICE, INVALID_VALUE, Outcome};
 use crate::export::api;
 
-/// The version that this runtime states to programs of version 13.
-const VERSION: i32 = 13_000;
-/// The version that it states to programs of version 12.
-const VERSION_12: i32 = 12_080;
+/// The version that this runtime states, as `1000 * major + 10 * minor`.
+const VERSION: i32 = if cfg!(twelve) { 12_080 } else { 13_000 };
 
 /// Answers a look-up; what is not there is an answer, too.
 unsafe fn answer(found: (*mut c_void, i32), out: *mut *mut c_void, status: *mut i32) -> Outcome {
@@ -39,6 +37,9 @@ unsafe fn set(out: *mut i32, value: i32) -> Outcome {
 api! {
     /// The driver's version.
     loaded fn cudaDriverGetVersion(driver, out: *mut i32) = driver.cuDriverGetVersion(out);
+
+    /// The runtime's version.
+    free fn cudaRuntimeGetVersion(_, out: *mut i32) = set(out, VERSION);
 
     /// How many devices there are: none is an error.
     free fn cudaGetDeviceCount(_, out: *mut i32) = match device_count() {
@@ -91,11 +92,7 @@ api! {
     current fn cudaDeviceSynchronize(driver) = driver.cuCtxSynchronize();
 
     /// Ends the device's context and all that is in it.
-    loaded fn cudaDeviceReset(driver) = {
-        let device = driver.device();
-        driver.forget_context(device);
-        driver.cuCtxSetCurrent(0).and(driver.cuDevicePrimaryCtxReset(device))
-    };
+    loaded fn cudaDeviceReset(driver) = driver.reset();
 
     /// A limit of the device.
     current fn cudaDeviceGetLimit(driver, out: *mut usize, limit: i32) =
@@ -133,28 +130,8 @@ api! {
     current fn cudaProfilerStop(driver) = driver.cuProfilerStop();
 }
 
-// The one function that differs between the versions and has no name of its own.
-core::arch::global_asm!(
-    ".symver gpumem_sim_version_13, cudaRuntimeGetVersion@@libcudart.so.13",
-    ".symver gpumem_sim_version_12, cudaRuntimeGetVersion@libcudart.so.12",
-);
-
-/// The runtime's version, to programs of version 13.
-#[unsafe(export_name = "gpumem_sim_version_13")]
-unsafe extern "C" fn version_13(out: *mut i32) -> i32 {
-    // SAFETY: the caller vouches that it is NULL or has room.
-    error::number(unsafe { set(out, VERSION) })
-}
-
-/// The runtime's version, to programs of version 12.
-#[unsafe(export_name = "gpumem_sim_version_12")]
-unsafe extern "C" fn version_12(out: *mut i32) -> i32 {
-    // SAFETY: as above.
-    error::number(unsafe { set(out, VERSION_12) })
-}
-
 /// Whether there is such a device.
-fn known(device: i32) -> error::Outcome {
+fn known(device: i32) -> Outcome {
     let known = (0..device_count()?).contains(&device);
     if known { Ok(()) } else { Err(INVALID_DEVICE) }
 }

@@ -258,13 +258,24 @@ impl Driver {
     }
 
     /// Forgets a context that was reset, so that the next use wakes it.
-    pub(crate) fn forget_context(&self, device: i32) {
+    fn forget_context(&self, device: i32) {
         let slot = usize::try_from(device)
             .ok()
             .and_then(|index| CONTEXTS.get(index));
         if let Some(slot) = slot {
             // Relaxed: as in `context`.
             slot.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the context of the thread's device and all that is in it.
+    pub(crate) fn reset(&self) -> Outcome {
+        let device = self.device();
+        self.forget_context(device);
+        // SAFETY: no context is current any more, and the driver checks the device.
+        unsafe {
+            self.cuCtxSetCurrent(0)
+                .and(self.cuDevicePrimaryCtxReset(device))
         }
     }
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 
-use crate::export::{api, versions};
+use crate::export::{api, exported};
 
 /// What a call ends with; the numbers are the driver's, which the runtime
 /// shares.
@@ -122,16 +122,14 @@ api! {
     query fn cudaPeekAtLastError(_) = LAST.get();
 }
 
-versions!(cudaGetErrorName);
-/// An error's constant.
-#[unsafe(export_name = "gpumem_sim_cudaGetErrorName")]
-extern "C" fn cudaGetErrorName(code: i32) -> *const c_char {
-    describe(code).0.as_ptr()
-}
+exported! {
+    /// An error's constant.
+    fn cudaGetErrorName(code: i32) -> *const c_char {
+        describe(code).0.as_ptr()
+    }
 
-versions!(cudaGetErrorString);
-/// An error's text.
-#[unsafe(export_name = "gpumem_sim_cudaGetErrorString")]
-extern "C" fn cudaGetErrorString(code: i32) -> *const c_char {
-    describe(code).1.as_ptr()
+    /// An error's text.
+    fn cudaGetErrorString(code: i32) -> *const c_char {
+        describe(code).1.as_ptr()
+    }
 }

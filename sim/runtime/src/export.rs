@@ -1,5 +1,48 @@
 //! How a function is exported, and how a call runs.
 
+/// The version of a shared library's symbols: its own name.
+#[cfg(not(any(twelve, archive)))]
+macro_rules! version {
+    () => {
+        "libcudart.so.13"
+    };
+}
+#[cfg(twelve)]
+macro_rules! version {
+    () => {
+        "libcudart.so.12"
+    };
+}
+#[cfg(not(archive))]
+pub(crate) use version;
+
+/// Exports functions of the runtime.
+///
+/// In a shared library the function bears a name of ours, and the assembler
+/// gives that the public one in the version; in an archive it bears the public
+/// name itself.
+macro_rules! exported {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $answer:ty)? $body:block
+    )*) => {$(
+        #[cfg(not(archive))]
+        core::arch::global_asm!(concat!(
+            ".symver gpumem_sim_",
+            stringify!($name),
+            ", ",
+            stringify!($name),
+            "@@",
+            $crate::export::version!()
+        ));
+        $(#[$doc])*
+        #[cfg_attr(not(archive), unsafe(export_name = concat!("gpumem_sim_", stringify!($name))))]
+        #[cfg_attr(archive, unsafe(no_mangle))]
+        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) $(-> $answer)? $body
+    )*};
+}
+pub(crate) use exported;
+
 /// Makes exported functions of rows.
 ///
 /// `free` rows need no driver, `loaded` rows need it, and `current` rows also
@@ -13,42 +56,19 @@ macro_rules! api {
         $mode:ident fn $name:ident($driver:tt $(, $arg:ident: $ty:ty)* $(,)?) = $body:expr;
         $($rest:tt)*
     ) => {
-        $crate::export::versions!($name);
-        $(#[$doc])*
-        #[unsafe(export_name = concat!("gpumem_sim_", stringify!($name)))]
-        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> i32 {
-            // Some rows ask for nothing that is unsafe.
-            #[allow(unused_unsafe)]
-            $crate::driver::$mode(|$driver| {
-                // SAFETY: the parameters are the caller's, who vouches for them
-                // as the interface says; the driver asks for no more.
-                unsafe { $body }
-            })
+        $crate::export::exported! {
+            $(#[$doc])*
+            fn $name($($arg: $ty),*) -> i32 {
+                // Some rows ask for nothing that is unsafe.
+                #[allow(unused_unsafe)]
+                $crate::driver::$mode(|$driver| {
+                    // SAFETY: the parameters are the caller's, who vouches for
+                    // them as the interface says; the driver asks for no more.
+                    unsafe { $body }
+                })
+            }
         }
         $crate::export::api! { $($rest)* }
     };
 }
 pub(crate) use api;
-
-/// Gives a function its public name in both versions.
-macro_rules! versions {
-    ($name:ident) => {
-        core::arch::global_asm!(
-            concat!(
-                ".symver gpumem_sim_",
-                stringify!($name),
-                ", ",
-                stringify!($name),
-                "@@libcudart.so.13"
-            ),
-            concat!(
-                ".symver gpumem_sim_",
-                stringify!($name),
-                ", ",
-                stringify!($name),
-                "@libcudart.so.12"
-            ),
-        );
-    };
-}
-pub(crate) use versions;

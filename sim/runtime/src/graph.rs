@@ -1,7 +1,6 @@
 //! Captures and graphs.
 
 use std::ffi::c_void;
-use std::ptr::null_mut;
 
 use crate::driver::Handle;
 use crate::export::api;
@@ -24,24 +23,6 @@ api! {
     /// Whether a stream is captured.
     current fn cudaStreamIsCapturing(driver, stream: Handle, out: *mut i32) =
         driver.cuStreamIsCapturing(stream, out);
-
-    /// What a stream's capture is, as version 13 asks.
-    current fn cudaStreamGetCaptureInfo(
-        driver, stream: Handle, status: *mut i32, id: *mut u64, graph: *mut Handle,
-        dependencies: *mut Handle, edges: *mut Handle, count: *mut usize,
-    ) = driver.cuStreamGetCaptureInfo(stream, status, id, graph, dependencies, edges, count);
-
-    /// What a stream's capture is, as version 12 asks.
-    current fn cudaStreamGetCaptureInfo_v2(
-        driver, stream: Handle, status: *mut i32, id: *mut u64, graph: *mut Handle,
-        dependencies: *mut Handle, count: *mut usize,
-    ) = driver.cuStreamGetCaptureInfo(stream, status, id, graph, dependencies, null_mut(), count);
-
-    /// The same with edges.
-    current fn cudaStreamGetCaptureInfo_v3(
-        driver, stream: Handle, status: *mut i32, id: *mut u64, graph: *mut Handle,
-        dependencies: *mut Handle, edges: *mut Handle, count: *mut usize,
-    ) = driver.cuStreamGetCaptureInfo(stream, status, id, graph, dependencies, edges, count);
 
     /// Swaps the thread's capture mode.
     loaded fn cudaThreadExchangeStreamCaptureMode(driver, mode: *mut i32) =

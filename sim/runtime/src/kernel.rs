@@ -28,6 +28,16 @@ pub(crate) struct LaunchConfig {
     attribute_count: u32,
 }
 
+impl LaunchConfig {
+    /// The same on another stream.
+    pub(crate) fn on(&self, stream: impl FnOnce(Handle) -> Handle) -> Self {
+        Self {
+            stream: stream(self.stream),
+            ..*self
+        }
+    }
+}
+
 /// `cudaFuncAttributes`.
 #[repr(C)]
 pub(crate) struct Attributes {

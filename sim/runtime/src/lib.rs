@@ -7,11 +7,12 @@
 //! it: `libcuda.so.1` is opened, and its functions are looked up by name and
 //! version, so that a tool between the two sees the same two layers.
 //!
-//! Each function is a row of an `api!` list of its family's file, which exports
-//! it under both versions. What differs between 12 and 13 has a name of its own
-//! in 12 (`cudaGetDeviceProperties_v2`), but for the version itself. What is public and not simulated
-//! answers `cudaErrorNotSupported`, and says so once on stderr when
-//! `GPUMEM_SIM_TRACE` is set.
+//! Each function is a row of an `api!` list of its family's file. Three packages
+//! are made of this source (`build.rs`): a shared library for each version, and
+//! an archive of version 13 (`archive/`). A version exports its own names and no
+//! others; `twelve.rs` and `thirteen.rs` have what differs between them. What is
+//! public and not simulated answers `cudaErrorNotSupported`, and is named once
+//! in the log (`GPUMEM_SIM_LOG=FILE`, or stderr when `GPUMEM_SIM_TRACE` is set).
 
 // The functions bear the runtime's names.
 #![allow(non_snake_case)]
@@ -25,9 +26,15 @@ mod export;
 mod graph;
 mod ipc;
 mod kernel;
+mod log;
 mod memory;
+mod per_thread;
 mod pool;
 mod properties;
 mod refused;
 mod registry;
 mod stream;
+#[cfg(not(twelve))]
+mod thirteen;
+#[cfg(twelve)]
+mod twelve;

@@ -1,16 +1,39 @@
 //! `cudaDeviceProp`: filled by the driver's attributes.
 //!
-//! The structure differs between 12 and 13, where programs ask for it under
-//! different names; a row says where a field is in each (`driver_types.h`).
+//! The structure differs between 12 and 13; a row says where a field is in each
+//! (`driver_types.h`). Before 12 it ended earlier, with the same fields before.
 
 use crate::driver::Driver;
 use crate::error::{INVALID_VALUE, Outcome};
-use crate::export::api;
 
-/// Bytes of the structure in version 12.
-const SIZE_12: usize = 1032;
-/// Bytes of the structure in version 13.
-const SIZE_13: usize = 1008;
+/// Which structure a program has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// That of version 11, which programs of 12 get by the name without a number.
+    #[cfg(twelve)]
+    Eleven,
+    /// That of version 12.
+    #[cfg(twelve)]
+    Twelve,
+    /// That of version 13.
+    #[cfg(not(twelve))]
+    Thirteen,
+}
+
+impl Layout {
+    /// Bytes of the structure.
+    fn size_bytes(self) -> usize {
+        match self {
+            #[cfg(twelve)]
+            Self::Eleven => 728,
+            #[cfg(twelve)]
+            Self::Twelve => 1032,
+            #[cfg(not(twelve))]
+            Self::Thirteen => 1008,
+        }
+    }
+}
+
 /// Bytes of the name, with which the structure begins.
 const NAME_BYTES: i32 = 256;
 /// Where the UUID is.
@@ -25,6 +48,13 @@ struct Property {
     at_13: usize,
     /// A `size_t`; else an `int`.
     is_size: bool,
+}
+
+impl Property {
+    /// Where the field is in this runtime's structures.
+    fn at(&self) -> usize {
+        if cfg!(twelve) { self.at_12 } else { self.at_13 }
+    }
 }
 
 #[rustfmt::skip]
@@ -75,28 +105,27 @@ const PROPERTIES: &[Property] = &[
     Property { attribute: 120, at_12: 772, at_13: 748, is_size: false }, // clusterLaunch
 ];
 
-/// Fills the structure, whose fields are where `place` says.
-unsafe fn fill(
-    driver: &Driver,
-    out: *mut u8,
-    size_bytes: usize,
-    place: impl Fn(&Property) -> usize,
-    device: i32,
-) -> Outcome {
+/// Fills the structure.
+pub(crate) unsafe fn fill(driver: &Driver, out: *mut u8, layout: Layout, device: i32) -> Outcome {
     if out.is_null() {
         return Err(INVALID_VALUE);
     }
-    // SAFETY: not NULL, so the caller vouches for a structure of this size; all
-    // places lie in it.
+    let size_bytes = layout.size_bytes();
+    // SAFETY: not NULL, so the caller vouches for a structure of this size, in
+    // which all written places lie.
     unsafe {
         out.write_bytes(0, size_bytes);
         driver.cuDeviceGetName(out.cast(), NAME_BYTES, device)?;
         driver.cuDeviceGetUuid(out.add(UUID_AT).cast(), device)?;
         driver.cuDeviceTotalMem(out.add(TOTAL_MEMORY_AT).cast(), device)?;
         for property in PROPERTIES {
+            let at = property.at();
+            if at >= size_bytes {
+                continue;
+            }
             let mut value = 0;
             driver.cuDeviceGetAttribute(&mut value, property.attribute, device)?;
-            let field = out.add(place(property));
+            let field = out.add(at);
             if property.is_size {
                 field
                     .cast::<usize>()
@@ -107,14 +136,4 @@ unsafe fn fill(
         }
     }
     Ok(())
-}
-
-api! {
-    /// All of a device, as version 13 has it. It wakes no context.
-    loaded fn cudaGetDeviceProperties(driver, out: *mut u8, device: i32) =
-        fill(driver, out, SIZE_13, |property| property.at_13, device);
-
-    /// All of a device, as version 12 has it.
-    loaded fn cudaGetDeviceProperties_v2(driver, out: *mut u8, device: i32) =
-        fill(driver, out, SIZE_12, |property| property.at_12, device);
 }

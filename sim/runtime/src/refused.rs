@@ -1,34 +1,41 @@
 //! Functions of the public interface that are not simulated: each is there and
 //! answers `cudaErrorNotSupported`.
+//!
+//! The names are those that both versions export; `twelve.rs` and `thirteen.rs`
+//! have the others.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::error;
-use crate::export::versions;
+use crate::{error, log};
 
 /// Answers, and names the function the first time.
-fn refuse(name: &str, named: &AtomicBool) -> i32 {
+pub(crate) fn refuse(name: &str, named: &AtomicBool) -> i32 {
     // Relaxed: at worst two threads name it.
-    if !named.swap(true, Ordering::Relaxed) && std::env::var_os("GPUMEM_SIM_TRACE").is_some() {
-        eprintln!("simulated CUDA runtime: {name} is not simulated");
+    if !named.swap(true, Ordering::Relaxed) {
+        log::line(&format!("{name} is not simulated"));
     }
     error::number(Err(error::NOT_SUPPORTED))
 }
 
+/// Exports functions that refuse. Their parameters do not matter: the C
+/// conventions let the callee ignore them.
 macro_rules! refused {
-    ($($name:ident)*) => {$(
-        versions!($name);
-        // Whatever the parameters are: the C conventions let the callee ignore
-        // them.
-        #[unsafe(export_name = concat!("gpumem_sim_", stringify!($name)))]
-        extern "C" fn $name() -> i32 {
-            static NAMED: AtomicBool = AtomicBool::new(false);
-            refuse(stringify!($name), &NAMED)
-        }
-    )*};
+    ($($name:ident)*) => {
+        $crate::export::exported! {$(
+            /// Not simulated.
+            fn $name() -> i32 {
+                static NAMED: std::sync::atomic::AtomicBool =
+                    std::sync::atomic::AtomicBool::new(false);
+                $crate::refused::refuse(stringify!($name), &NAMED)
+            }
+        )*}
+    };
 }
+pub(crate) use refused;
 
 refused! {
+    __cudaRegisterHostVar
+    __cudaRegisterUnifiedTable
     cudaArrayGetInfo
     cudaArrayGetMemoryRequirements
     cudaArrayGetPlane
@@ -44,9 +51,7 @@ refused! {
     cudaDestroyTextureObject
     cudaDeviceFlushGPUDirectRDMAWrites
     cudaDeviceGetCacheConfig
-    cudaDeviceGetHostAtomicCapabilities
     cudaDeviceGetNvSciSyncAttributes
-    cudaDeviceGetP2PAtomicCapabilities
     cudaDeviceGetSharedMemConfig
     cudaDeviceGetTexture1DLinearMaxWidth
     cudaDeviceRegisterAsyncNotification
@@ -54,7 +59,16 @@ refused! {
     cudaDeviceSetGraphMemAttribute
     cudaDeviceSetSharedMemConfig
     cudaDeviceUnregisterAsyncNotification
-    cudaEventElapsedTime_v2
+    cudaEGLStreamConsumerAcquireFrame
+    cudaEGLStreamConsumerConnect
+    cudaEGLStreamConsumerConnectWithFlags
+    cudaEGLStreamConsumerDisconnect
+    cudaEGLStreamConsumerReleaseFrame
+    cudaEGLStreamProducerConnect
+    cudaEGLStreamProducerDisconnect
+    cudaEGLStreamProducerPresentFrame
+    cudaEGLStreamProducerReturnFrame
+    cudaEventCreateFromEGLSync
     cudaExternalMemoryGetMappedBuffer
     cudaExternalMemoryGetMappedMipmappedArray
     cudaFreeArray
@@ -62,6 +76,15 @@ refused! {
     cudaFuncGetName
     cudaFuncGetParamInfo
     cudaFuncSetSharedMemConfig
+    cudaGLGetDevices
+    cudaGLMapBufferObject
+    cudaGLMapBufferObjectAsync
+    cudaGLRegisterBufferObject
+    cudaGLSetBufferObjectMapFlags
+    cudaGLSetGLDevice
+    cudaGLUnmapBufferObject
+    cudaGLUnmapBufferObjectAsync
+    cudaGLUnregisterBufferObject
     cudaGetChannelDesc
     cudaGetExportTable
     cudaGetMipmappedArrayLevel
@@ -71,7 +94,6 @@ refused! {
     cudaGetTextureObjectTextureDesc
     cudaGraphAddChildGraphNode
     cudaGraphAddDependencies
-    cudaGraphAddDependencies_v2
     cudaGraphAddEmptyNode
     cudaGraphAddEventRecordNode
     cudaGraphAddEventWaitNode
@@ -87,7 +109,6 @@ refused! {
     cudaGraphAddMemcpyNodeToSymbol
     cudaGraphAddMemsetNode
     cudaGraphAddNode
-    cudaGraphAddNode_v2
     cudaGraphChildGraphNodeGetGraph
     cudaGraphClone
     cudaGraphConditionalHandleCreate
@@ -117,11 +138,11 @@ refused! {
     cudaGraphExternalSemaphoresWaitNodeGetParams
     cudaGraphExternalSemaphoresWaitNodeSetParams
     cudaGraphGetEdges
-    cudaGraphGetEdges_v2
     cudaGraphGetRootNodes
     cudaGraphHostNodeGetParams
     cudaGraphHostNodeSetParams
     cudaGraphInstantiateWithParams
+    cudaGraphInstantiateWithParams_ptsz
     cudaGraphKernelNodeCopyAttributes
     cudaGraphKernelNodeGetAttribute
     cudaGraphKernelNodeGetParams
@@ -138,27 +159,29 @@ refused! {
     cudaGraphMemsetNodeSetParams
     cudaGraphNodeFindInClone
     cudaGraphNodeGetDependencies
-    cudaGraphNodeGetDependencies_v2
     cudaGraphNodeGetDependentNodes
-    cudaGraphNodeGetDependentNodes_v2
     cudaGraphNodeGetEnabled
     cudaGraphNodeGetType
     cudaGraphNodeSetEnabled
     cudaGraphNodeSetParams
     cudaGraphReleaseUserObject
     cudaGraphRemoveDependencies
-    cudaGraphRemoveDependencies_v2
     cudaGraphRetainUserObject
+    cudaGraphicsEGLRegisterImage
+    cudaGraphicsGLRegisterBuffer
+    cudaGraphicsGLRegisterImage
     cudaGraphicsMapResources
+    cudaGraphicsResourceGetMappedEglFrame
     cudaGraphicsResourceGetMappedMipmappedArray
     cudaGraphicsResourceGetMappedPointer
     cudaGraphicsResourceSetMapFlags
     cudaGraphicsSubResourceGetMappedArray
     cudaGraphicsUnmapResources
     cudaGraphicsUnregisterResource
+    cudaGraphicsVDPAURegisterOutputSurface
+    cudaGraphicsVDPAURegisterVideoSurface
     cudaImportExternalMemory
     cudaImportExternalSemaphore
-    cudaLaunchCooperativeKernelMultiDevice
     cudaLibraryEnumerateKernels
     cudaLibraryGetGlobal
     cudaLibraryGetKernel
@@ -168,83 +191,90 @@ refused! {
     cudaLibraryLoadData
     cudaLibraryLoadFromFile
     cudaLibraryUnload
-    cudaLogsCurrent
-    cudaLogsDumpToFile
-    cudaLogsDumpToMemory
-    cudaLogsRegisterCallback
-    cudaLogsUnregisterCallback
     cudaMalloc3D
     cudaMalloc3DArray
     cudaMallocArray
     cudaMallocMipmappedArray
     cudaMemAdvise
-    cudaMemAdvise_v2
-    cudaMemDiscardAndPrefetchBatchAsync
-    cudaMemDiscardBatchAsync
-    cudaMemGetDefaultMemPool
-    cudaMemGetMemPool
     cudaMemPoolExportPointer
     cudaMemPoolExportToShareableHandle
     cudaMemPoolGetAccess
     cudaMemPoolImportFromShareableHandle
     cudaMemPoolImportPointer
     cudaMemPrefetchAsync
-    cudaMemPrefetchAsync_v2
-    cudaMemPrefetchBatchAsync
+    cudaMemPrefetchAsync_ptsz
     cudaMemRangeGetAttribute
     cudaMemRangeGetAttributes
-    cudaMemSetMemPool
     cudaMemcpy2DArrayToArray
+    cudaMemcpy2DArrayToArray_ptds
     cudaMemcpy2DFromArray
     cudaMemcpy2DFromArrayAsync
+    cudaMemcpy2DFromArrayAsync_ptsz
+    cudaMemcpy2DFromArray_ptds
     cudaMemcpy2DToArray
     cudaMemcpy2DToArrayAsync
+    cudaMemcpy2DToArrayAsync_ptsz
+    cudaMemcpy2DToArray_ptds
     cudaMemcpy3D
     cudaMemcpy3DAsync
+    cudaMemcpy3DAsync_ptsz
     cudaMemcpy3DBatchAsync
+    cudaMemcpy3DBatchAsync_ptsz
     cudaMemcpy3DPeer
     cudaMemcpy3DPeerAsync
+    cudaMemcpy3DPeerAsync_ptsz
+    cudaMemcpy3DPeer_ptds
+    cudaMemcpy3D_ptds
     cudaMemcpyArrayToArray
+    cudaMemcpyArrayToArray_ptds
     cudaMemcpyBatchAsync
+    cudaMemcpyBatchAsync_ptsz
     cudaMemcpyFromArray
     cudaMemcpyFromArrayAsync
+    cudaMemcpyFromArrayAsync_ptsz
+    cudaMemcpyFromArray_ptds
     cudaMemcpyFromSymbol
     cudaMemcpyFromSymbolAsync
+    cudaMemcpyFromSymbolAsync_ptsz
+    cudaMemcpyFromSymbol_ptds
     cudaMemcpyToArray
     cudaMemcpyToArrayAsync
+    cudaMemcpyToArrayAsync_ptsz
+    cudaMemcpyToArray_ptds
     cudaMemcpyToSymbolAsync
+    cudaMemcpyToSymbolAsync_ptsz
+    cudaMemcpyToSymbol_ptds
     cudaMemset2D
+    cudaMemset2D_ptds
     cudaMemset3D
     cudaMemset3DAsync
+    cudaMemset3DAsync_ptsz
+    cudaMemset3D_ptds
     cudaMipmappedArrayGetMemoryRequirements
     cudaMipmappedArrayGetSparseProperties
     cudaOccupancyAvailableDynamicSMemPerBlock
     cudaOccupancyMaxActiveClusters
     cudaOccupancyMaxPotentialClusterSize
-    cudaSetDoubleForDevice
-    cudaSetDoubleForHost
     cudaSetValidDevices
     cudaSignalExternalSemaphoresAsync
     cudaSignalExternalSemaphoresAsync_ptsz
-    cudaSignalExternalSemaphoresAsync_v2
     cudaStreamAttachMemAsync
+    cudaStreamAttachMemAsync_ptsz
     cudaStreamCopyAttributes
+    cudaStreamCopyAttributes_ptsz
     cudaStreamGetAttribute
-    cudaStreamGetCaptureInfo_ptsz
+    cudaStreamGetAttribute_ptsz
     cudaStreamGetDevice
+    cudaStreamGetDevice_ptsz
     cudaStreamSetAttribute
+    cudaStreamSetAttribute_ptsz
     cudaStreamUpdateCaptureDependencies
-    cudaStreamUpdateCaptureDependencies_v2
-    cudaThreadExit
-    cudaThreadGetCacheConfig
-    cudaThreadGetLimit
-    cudaThreadSetCacheConfig
-    cudaThreadSetLimit
-    cudaThreadSynchronize
+    cudaStreamUpdateCaptureDependencies_ptsz
     cudaUserObjectCreate
     cudaUserObjectRelease
     cudaUserObjectRetain
+    cudaVDPAUGetDevice
+    cudaVDPAUSetVDPAUDevice
     cudaWaitExternalSemaphoresAsync
     cudaWaitExternalSemaphoresAsync_ptsz
-    cudaWaitExternalSemaphoresAsync_v2
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::driver::{Driver, Handle};
 use crate::error::{INVALID_DEVICE_FUNCTION, INVALID_SYMBOL, Outcome};
-use crate::export::versions;
+use crate::export::exported;
 
 /// A registered kernel or variable.
 struct Entry {
@@ -118,69 +118,57 @@ unsafe fn register(
     registry().entries.insert(stand_in, entry);
 }
 
-versions!(__cudaRegisterFatBinary);
-/// Registers a container; its handle.
-#[unsafe(export_name = "gpumem_sim___cudaRegisterFatBinary")]
-extern "C" fn __cudaRegisterFatBinary(image: usize) -> usize {
-    let mut registry = registry();
-    registry.containers.push(Container {
-        image,
-        library: None,
-    });
-    registry.containers.len()
-}
+exported! {
+    /// Registers a container; its handle.
+    fn __cudaRegisterFatBinary(image: usize) -> usize {
+        let mut registry = registry();
+        registry.containers.push(Container {
+            image,
+            library: None,
+        });
+        registry.containers.len()
+    }
 
-versions!(__cudaRegisterFatBinaryEnd);
-/// All entries of a container are registered.
-#[unsafe(export_name = "gpumem_sim___cudaRegisterFatBinaryEnd")]
-extern "C" fn __cudaRegisterFatBinaryEnd(_container: usize) {}
+    /// All entries of a container are registered.
+    fn __cudaRegisterFatBinaryEnd(_container: usize) {}
 
-versions!(__cudaUnregisterFatBinary);
-/// A library is closed: its entries cannot be asked for any more.
-#[unsafe(export_name = "gpumem_sim___cudaUnregisterFatBinary")]
-extern "C" fn __cudaUnregisterFatBinary(container: usize) {
-    let index = container.wrapping_sub(1);
-    registry()
-        .entries
-        .retain(|_, entry| entry.container != index);
-}
+    /// A library is closed: its entries cannot be asked for any more.
+    fn __cudaUnregisterFatBinary(container: usize) {
+        let index = container.wrapping_sub(1);
+        registry()
+            .entries
+            .retain(|_, entry| entry.container != index);
+    }
 
-versions!(__cudaRegisterFunction);
-/// Registers a kernel; of the many parameters the name counts.
-#[unsafe(export_name = "gpumem_sim___cudaRegisterFunction")]
-unsafe extern "C" fn __cudaRegisterFunction(
-    container: usize,
-    stand_in: usize,
-    _device_stand_in: usize,
-    name: *const c_char,
-) {
-    // SAFETY: the caller is code of the compiler, whose names are constants.
-    unsafe { register(container, stand_in, name, None) };
-}
+    /// Registers a kernel; of the many parameters the name counts.
+    fn __cudaRegisterFunction(
+        container: usize,
+        stand_in: usize,
+        _device_stand_in: usize,
+        name: *const c_char,
+    ) {
+        // SAFETY: the caller is code of the compiler, whose names are constants.
+        unsafe { register(container, stand_in, name, None) };
+    }
 
-versions!(__cudaRegisterVar);
-/// Registers a variable.
-#[unsafe(export_name = "gpumem_sim___cudaRegisterVar")]
-unsafe extern "C" fn __cudaRegisterVar(
-    container: usize,
-    stand_in: usize,
-    _device_stand_in: usize,
-    name: *const c_char,
-    _external: i32,
-    size_bytes: usize,
-) {
-    // SAFETY: as above.
-    unsafe { register(container, stand_in, name, Some(size_bytes)) };
-}
+    /// Registers a variable.
+    fn __cudaRegisterVar(
+        container: usize,
+        stand_in: usize,
+        _device_stand_in: usize,
+        name: *const c_char,
+        _external: i32,
+        size_bytes: usize,
+    ) {
+        // SAFETY: as above.
+        unsafe { register(container, stand_in, name, Some(size_bytes)) };
+    }
 
-versions!(__cudaRegisterManagedVar);
-/// Managed variables are not simulated: nothing asks for them by address.
-#[unsafe(export_name = "gpumem_sim___cudaRegisterManagedVar")]
-extern "C" fn __cudaRegisterManagedVar(_container: usize) {}
+    /// Managed variables are not simulated: nothing asks for them by address.
+    fn __cudaRegisterManagedVar(_container: usize) {}
 
-versions!(__cudaInitModule);
-/// A container is ready: it always is.
-#[unsafe(export_name = "gpumem_sim___cudaInitModule")]
-extern "C" fn __cudaInitModule(_container: usize) -> u8 {
-    1
+    /// A container is ready: it always is.
+    fn __cudaInitModule(_container: usize) -> u8 {
+        1
+    }
 }

@@ -15,6 +15,10 @@ fn beside(name: &str) -> PathBuf {
     std::env::current_exe().unwrap().with_file_name(name)
 }
 
+/// The libraries of the two versions.
+const THIRTEEN: &str = "libgpumem_sim_runtime.so";
+const TWELVE: &str = "libgpumem_sim_runtime12.so";
+
 /// The runtime, with the driver where it finds it: already loaded.
 struct Runtime {
     library: Library,
@@ -23,11 +27,15 @@ struct Runtime {
 
 impl Runtime {
     fn load() -> Self {
+        Self::load_version(THIRTEEN)
+    }
+
+    fn load_version(runtime: &str) -> Self {
         // SAFETY: neither library runs code of consequence when it is loaded.
         let open = |name| unsafe { Library::open(Some(beside(name)), RTLD_NOW | RTLD_GLOBAL) };
         Self {
             _driver: open("libgpumem_sim_driver.so").unwrap(),
-            library: open("libgpumem_sim_runtime.so").unwrap(),
+            library: open(runtime).unwrap(),
         }
     }
 
@@ -127,31 +135,105 @@ fn the_last_error_is_the_threads_own() {
     assert!(text.to_str().unwrap().contains("simulated"));
 }
 
+/// The `int` at a place of a structure.
+fn number(bytes: &[u8], at: usize) -> i32 {
+    i32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
 #[test]
-fn a_device_has_properties_of_both_versions() {
-    let runtime = Runtime::load();
+fn a_device_has_the_properties_of_the_version() {
+    let thirteen = Runtime::load();
     let mut count = 0;
-    assert_eq!(runtime.cudaGetDeviceCount(&mut count), 0);
+    assert_eq!(thirteen.cudaGetDeviceCount(&mut count), 0);
     assert_eq!(count, 1);
-    let (mut thirteen, mut twelve) = ([1_u8; 1024], [1_u8; 1040]);
-    assert_eq!(runtime.cudaGetDeviceProperties(thirteen.as_mut_ptr(), 0), 0);
-    assert_eq!(
-        runtime.cudaGetDeviceProperties_v2(twelve.as_mut_ptr(), 0),
-        0
-    );
-    let name = CStr::from_bytes_until_nul(&thirteen).unwrap();
+    let mut properties = [1_u8; 1040];
+    let out = properties.as_mut_ptr();
+    assert_eq!(thirteen.cudaGetDeviceProperties(out, 0), 0);
+    let name = CStr::from_bytes_until_nul(&properties).unwrap();
     assert!(name.to_str().unwrap().contains("simulated"));
-    let number =
-        |bytes: &[u8], at: usize| i32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
-    // Major version and multiprocessors (`driver_types.h`).
-    assert_eq!((number(&thirteen, 360), number(&thirteen, 384)), (9, 132));
-    assert_eq!(number(&twelve, 360), 9);
+    // Major version and multiprocessors (`driver_types.h`), and nothing behind
+    // the structure.
+    assert_eq!(number(&properties, 360), 9);
+    assert_eq!(number(&properties, 384), 132);
+    assert_eq!(properties[1008..], [1; 32]);
+
+    let twelve = Runtime::load_version(TWELVE);
+    let mut properties = [1_u8; 1040];
+    let out = properties.as_mut_ptr();
+    assert_eq!(twelve.cudaGetDeviceProperties_v2(out, 0), 0);
     assert_eq!(
-        thirteen[1008..],
-        [1; 16],
-        "nothing is written behind the structure"
+        (number(&properties, 360), number(&properties, 388)),
+        (9, 132)
     );
-    assert_eq!(twelve[1032..], [1; 8]);
+    assert_eq!(
+        number(&properties, 728),
+        1,
+        "memory of the host can be pinned"
+    );
+    assert_eq!(properties[1032..], [1; 8]);
+}
+
+#[test]
+fn what_is_looked_up_without_a_number_is_older_in_12() {
+    let twelve = Runtime::load_version(TWELVE);
+    let mut properties = [7_u8; 1040];
+    let out = properties.as_mut_ptr();
+    assert_eq!(twelve.cudaGetDeviceProperties(out, 0), 0);
+    assert_eq!(
+        (number(&properties, 360), number(&properties, 388)),
+        (9, 132)
+    );
+    assert_eq!(properties[728..], [7; 312], "the structure of 11 ends here");
+
+    // Three parameters: a seventh of 13 would be whatever lies on the stack.
+    let capture: unsafe extern "C" fn(u64, *mut i32, *mut u64) -> i32 =
+        twelve.symbol("cudaStreamGetCaptureInfo");
+    let (mut stream, mut status, mut id) = (0, 7, 7);
+    let create: unsafe extern "C" fn(*mut u64) -> i32 = twelve.symbol("cudaStreamCreate");
+    // SAFETY: the answers have room.
+    unsafe {
+        assert_eq!(create(&mut stream), 0);
+        assert_eq!(capture(stream, &mut status, &mut id), 0);
+    }
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn a_version_has_its_own_names() {
+    let names = |text: &'static str| text.lines().collect::<std::collections::BTreeSet<_>>();
+    let lists = [
+        names(include_str!("names/12.txt")),
+        names(include_str!("names/13.txt")),
+    ];
+    for (library, own, other) in [(TWELVE, 0, 1), (THIRTEEN, 1, 0)] {
+        let runtime = Runtime::load_version(library);
+        // SAFETY: the symbol is only looked up.
+        let has = |name: &str| unsafe { runtime.library.get::<usize>(name.as_bytes()) }.is_ok();
+        let missing: Vec<_> = lists[own].iter().filter(|name| !has(name)).collect();
+        assert!(missing.is_empty(), "{library} has no {missing:?}");
+        let foreign: Vec<_> = lists[other]
+            .difference(&lists[own])
+            .filter(|name| has(name))
+            .collect();
+        assert!(foreign.is_empty(), "{library} has {foreign:?}");
+    }
+}
+
+#[test]
+fn no_stream_is_the_threads_own_where_programs_were_compiled_so() {
+    let runtime = Runtime::load();
+    let fill: unsafe extern "C" fn(u64, i32, usize, u64) -> i32 =
+        runtime.symbol("cudaMemsetAsync_ptsz");
+    let copy: unsafe extern "C" fn(u64, u64, usize, i32) -> i32 = runtime.symbol("cudaMemcpy_ptds");
+    let (mut address, mut back) = (0, [0_u8; 4]);
+    assert_eq!(runtime.cudaMalloc(&mut address, MIB), 0);
+    // SAFETY: memory of this test.
+    unsafe {
+        assert_eq!(fill(address, 5, 4, 0), 0);
+        assert_eq!(copy(back.as_mut_ptr() as u64, address, 4, 2), 0);
+    }
+    assert_eq!(back, [5; 4]);
+    assert_eq!(runtime.cudaFree(address), 0);
 }
 
 #[test]
@@ -207,20 +289,23 @@ fn functions_of_the_driver_are_found() {
 
 #[test]
 fn each_version_is_stated_to_its_programs() {
-    let runtime = Runtime::load();
-    let path = CString::new(beside("libgpumem_sim_runtime.so").to_str().unwrap()).unwrap();
-    // SAFETY: zero-ended names; the library is loaded already, and the function
-    // has this signature in both versions.
-    let state = |version: &CStr| unsafe {
-        let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
-        let found = libc::dlvsym(library, c"cudaRuntimeGetVersion".as_ptr(), version.as_ptr());
-        assert!(!found.is_null());
-        let function: unsafe extern "C" fn(*mut i32) -> i32 = std::mem::transmute(found);
+    // By the version of the symbol, as a linked program finds it.
+    let state = |library: &str, version: &CStr| {
+        let runtime = Runtime::load_version(library);
+        let path = CString::new(beside(library).to_str().unwrap()).unwrap();
         let mut out = 0;
-        assert_eq!(function(&mut out), 0);
+        // SAFETY: zero-ended names; the library is loaded already, and the
+        // function has this signature in both versions.
+        unsafe {
+            let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
+            let found = libc::dlvsym(library, c"cudaRuntimeGetVersion".as_ptr(), version.as_ptr());
+            assert!(!found.is_null());
+            let function: unsafe extern "C" fn(*mut i32) -> i32 = std::mem::transmute(found);
+            assert_eq!(function(&mut out), 0);
+        }
+        drop(runtime);
         out
     };
-    assert_eq!(state(c"libcudart.so.12") / 1000, 12);
-    assert_eq!(state(c"libcudart.so.13") / 1000, 13);
-    drop(runtime);
+    assert_eq!(state(TWELVE, c"libcudart.so.12") / 1000, 12);
+    assert_eq!(state(THIRTEEN, c"libcudart.so.13") / 1000, 13);
 }

@@ -29,13 +29,14 @@ fn environment() -> Option<PathBuf> {
     None
 }
 
-/// What PyTorch said at its end, and the driver's truth.
-fn train(environment: &Path, allocator: &str) -> (Value, Value) {
+/// What PyTorch said at the end of a program, and the driver's truth.
+fn train(environment: &Path, program: &str, allocator: &str) -> (Value, Value) {
     let truth = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
-        "torch-truth-{}-{}",
+        "torch-truth-{}-{program}-{}",
         std::process::id(),
         allocator.len()
     ));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/torch");
     let mut command = Command::new(environment.join("venv/bin/python"));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("GPUMEM_SIM_") {
@@ -43,7 +44,7 @@ fn train(environment: &Path, allocator: &str) -> (Value, Value) {
         }
     }
     let output = command
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/torch/train.py"))
+        .arg(folder.join(program))
         .env("LD_LIBRARY_PATH", environment.join("lib"))
         .env("PYTORCH_ALLOC_CONF", allocator)
         .env("GPUMEM_SIM_TRUTH", &truth)
@@ -76,7 +77,7 @@ fn its_counters_are_the_drivers() {
     let Some(environment) = environment() else {
         return;
     };
-    let (said, truth) = train(&environment, "expandable_segments:False");
+    let (said, truth) = train(&environment, "train.py", "expandable_segments:False");
     check(&said, &truth);
     assert!(truth["calls"]["cuMemAlloc_v2"].as_u64().unwrap() > 0);
     assert_eq!(truth["calls"].get("cuMemCreate"), None);
@@ -87,7 +88,17 @@ fn its_expandable_segments_are_the_drivers() {
     let Some(environment) = environment() else {
         return;
     };
-    let (said, truth) = train(&environment, "expandable_segments:True");
+    let (said, truth) = train(&environment, "train.py", "expandable_segments:True");
     check(&said, &truth);
     assert!(truth["calls"]["cuMemCreate"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn networks_of_each_kind_are_trained() {
+    let Some(environment) = environment() else {
+        return;
+    };
+    let (said, truth) = train(&environment, "matrix.py", "expandable_segments:False");
+    assert_eq!(said["segments"], said["reserved"]);
+    assert_eq!(truth["devices"][0]["charged_bytes"], said["reserved"]);
 }

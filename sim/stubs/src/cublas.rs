@@ -1,13 +1,31 @@
-//! cuBLAS: products succeed and compute nothing. PyTorch brings the workspace.
+//! cuBLAS: products succeed and compute nothing. PyTorch brings the workspace
+//! (`cublasSetWorkspace_v2`), so nothing is allocated here.
 
 use crate::export::{Out, answers, stubs};
 use crate::object;
 
 answers! {
-    version "libcublas.so.13";
+    versions ["libcublas.so.13", "libcublas.so.12"];
     /// Creates a handle.
     fn cublasCreate_v2(out: Out<usize>) -> i32 {
         object::create(out)
+    }
+
+    /// Destroys a handle.
+    fn cublasDestroy_v2(handle: usize) -> i32 {
+        object::end(handle)
+    }
+
+    /// The version, as `major * 10000 + minor * 100 + patch`.
+    fn cublasGetVersion_v2(_handle: usize, out: Out<i32>) -> i32 {
+        out.set(130_000);
+        0
+    }
+
+    /// The stream of a handle: the legacy one.
+    fn cublasGetStream_v2(_handle: usize, out: Out<usize>) -> i32 {
+        out.set(0);
+        0
     }
 
     /// The mode of computing: the default one.
@@ -23,23 +41,156 @@ answers! {
     }
 }
 
+/// Functions that say whether a parameter was wrong; none was.
+macro_rules! parameters_checked {
+    ($($geqrf:ident $getrs:ident $gels:ident)*) => {
+        answers! {
+            versions ["libcublas.so.13", "libcublas.so.12"];
+            $(
+                /// Factors of a batch of matrices.
+                fn $geqrf(
+                    _handle: usize, _m: i32, _n: i32, _a: usize, _lda: i32, _tau: usize,
+                    info: Out<i32>,
+                ) -> i32 {
+                    info.set(0);
+                    0
+                }
+
+                /// Solutions of a batch of factored systems.
+                fn $getrs(
+                    _handle: usize, _operation: i32, _n: i32, _right: i32, _a: usize, _lda: i32,
+                    _pivots: usize, _b: usize, _ldb: i32, info: Out<i32>,
+                ) -> i32 {
+                    info.set(0);
+                    0
+                }
+
+                /// Least squares of a batch.
+                fn $gels(
+                    _handle: usize, _operation: i32, _m: i32, _n: i32, _right: i32, _a: usize,
+                    _lda: i32, _c: usize, _ldc: i32, info: Out<i32>,
+                ) -> i32 {
+                    info.set(0);
+                    0
+                }
+            )*
+        }
+    };
+}
+
+parameters_checked! {
+    cublasSgeqrfBatched cublasSgetrsBatched cublasSgelsBatched
+    cublasDgeqrfBatched cublasDgetrsBatched cublasDgelsBatched
+    cublasCgeqrfBatched cublasCgetrsBatched cublasCgelsBatched
+    cublasZgeqrfBatched cublasZgetrsBatched cublasZgelsBatched
+}
+
+/// Functions that answer one number: zero, wherever it should go, since device
+/// memory can be written here, too. A row: name, bytes of the number.
+macro_rules! numbers {
+    (
+        products { $($product:ident $product_bytes:literal)* }
+        sums { $($sum:ident $sum_bytes:literal)* }
+        places { $($place:ident)* }
+    ) => {
+        answers! {
+            versions ["libcublas.so.13", "libcublas.so.12"];
+            $(
+                /// A product of two vectors.
+                fn $product(
+                    _handle: usize, _n: i32, _x: usize, _x_step: i32, _y: usize, _y_step: i32,
+                    out: Out<[u8; $product_bytes]>,
+                ) -> i32 {
+                    out.set([0; $product_bytes]);
+                    0
+                }
+            )*
+            $(
+                /// A sum over a vector.
+                fn $sum(
+                    _handle: usize, _n: i32, _x: usize, _x_step: i32, out: Out<[u8; $sum_bytes]>
+                ) -> i32 {
+                    out.set([0; $sum_bytes]);
+                    0
+                }
+            )*
+            $(
+                /// The place of an extreme: the first, which is 1.
+                fn $place(
+                    _handle: usize, n: i32, _x: usize, _x_step: i32, out: Out<i32>
+                ) -> i32 {
+                    out.set(i32::from(n > 0));
+                    0
+                }
+            )*
+        }
+    };
+}
+
+numbers! {
+    products {
+        cublasSdot_v2 4
+        cublasDdot_v2 8
+        cublasCdotc_v2 8
+        cublasCdotu_v2 8
+        cublasZdotc_v2 16
+        cublasZdotu_v2 16
+    }
+    sums {
+        cublasSnrm2_v2 4
+        cublasDnrm2_v2 8
+        cublasScnrm2_v2 4
+        cublasDznrm2_v2 8
+        cublasSasum_v2 4
+        cublasDasum_v2 8
+        cublasScasum_v2 4
+        cublasDzasum_v2 8
+    }
+    places {
+        cublasIsamax_v2
+        cublasIdamax_v2
+        cublasIcamax_v2
+        cublasIzamax_v2
+        cublasIsamin_v2
+        cublasIdamin_v2
+        cublasIcamin_v2
+        cublasIzamin_v2
+    }
+}
+
+answers! {
+    versions ["libcublas.so.13", "libcublas.so.12"];
+    /// A product of two vectors of any type.
+    fn cublasDotEx(
+        _handle: usize, _n: i32, _x: usize, _x_type: i32, _x_step: i32, _y: usize, _y_type: i32,
+        _y_step: i32, out: Out<u8>, out_type: i32, _compute: i32,
+    ) -> i32 {
+        // `cudaDataType`: halves, doubles and complex ones; else as wide as a float.
+        let size_bytes = match out_type {
+            2 | 14 => 2,
+            1 | 4 => 8,
+            5 => 16,
+            _ => 4,
+        };
+        for index in 0..size_bytes {
+            out.set_at(index, 0);
+        }
+        0
+    }
+}
+
 stubs! {
-    version "libcublas.so.13";
+    versions ["libcublas.so.13", "libcublas.so.12"];
     computes {
         cublasCaxpy_v2
         cublasCcopy_v2
-        cublasCdotc_v2
-        cublasCdotu_v2
-        cublasCgelsBatched
         cublasCgemmBatched
         cublasCgemmStridedBatched
         cublasCgemm_v2
         cublasCgemv_v2
-        cublasCgeqrfBatched
         cublasCgerc_v2
         cublasCgeru_v2
         cublasCgetrfBatched
-        cublasCgetrsBatched
         cublasChemm_v2
         cublasChemv_v2
         cublasCher2_v2
@@ -63,22 +214,14 @@ stubs! {
         cublasCtrsmBatched
         cublasCtrsm_v2
         cublasCtrsv_v2
-        cublasDasum_v2
         cublasDaxpy_v2
         cublasDcopy_v2
-        cublasDdot_v2
-        cublasDestroy_v2
-        cublasDgelsBatched
         cublasDgemmBatched
         cublasDgemmStridedBatched
         cublasDgemm_v2
         cublasDgemv_v2
-        cublasDgeqrfBatched
         cublasDger_v2
         cublasDgetrfBatched
-        cublasDgetrsBatched
-        cublasDnrm2_v2
-        cublasDotEx
         cublasDrot_v2
         cublasDrotg_v2
         cublasDrotm_v2
@@ -96,43 +239,26 @@ stubs! {
         cublasDtrsmBatched
         cublasDtrsm_v2
         cublasDtrsv_v2
-        cublasDzasum_v2
-        cublasDznrm2_v2
         cublasGemmEx
         cublasGemmStridedBatchedEx
         cublasGetMatrixAsync
         cublasGetVectorAsync
-        cublasIcamax_v2
-        cublasIcamin_v2
-        cublasIdamax_v2
-        cublasIdamin_v2
-        cublasIsamax_v2
-        cublasIsamin_v2
-        cublasIzamax_v2
-        cublasIzamin_v2
-        cublasSasum_v2
         cublasSaxpy_v2
-        cublasScasum_v2
-        cublasScnrm2_v2
         cublasScopy_v2
-        cublasSdot_v2
         cublasSetMathMode
+        cublasSetSmCountTarget
         cublasSetMatrixAsync
         cublasSetPointerMode_v2
         cublasSetStream_v2
         cublasSetVectorAsync
         cublasSetWorkspace_v2
-        cublasSgelsBatched
         cublasSgemmBatched
         cublasSgemmEx
         cublasSgemmStridedBatched
         cublasSgemm_v2
         cublasSgemv_v2
-        cublasSgeqrfBatched
         cublasSger_v2
         cublasSgetrfBatched
-        cublasSgetrsBatched
-        cublasSnrm2_v2
         cublasSrot_v2
         cublasSrotg_v2
         cublasSrotm_v2
@@ -152,20 +278,15 @@ stubs! {
         cublasStrsv_v2
         cublasZaxpy_v2
         cublasZcopy_v2
-        cublasZdotc_v2
-        cublasZdotu_v2
         cublasZdrot_v2
         cublasZdscal_v2
-        cublasZgelsBatched
         cublasZgemmBatched
         cublasZgemmStridedBatched
         cublasZgemm_v2
         cublasZgemv_v2
-        cublasZgeqrfBatched
         cublasZgerc_v2
         cublasZgeru_v2
         cublasZgetrfBatched
-        cublasZgetrsBatched
         cublasZhemm_v2
         cublasZhemv_v2
         cublasZher2_v2
@@ -188,7 +309,5 @@ stubs! {
         cublasZtrsm_v2
         cublasZtrsv_v2
     }
-    refuses 15 {
-
-    }
+    refuses 15 {}
 }

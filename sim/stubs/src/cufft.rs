@@ -1,13 +1,25 @@
-//! cuFFT: plans that transform nothing.
+//! cuFFT: plans that transform nothing. A plan's work area is a model: as large
+//! as the transform's complex elements, which is the least that cuFFT's manual
+//! names ("as low as 1*batch*n[0]*...*n[rank-1]").
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use crate::export::{Out, answers, stubs};
+use crate::export::{In, Out, answers, stubs};
 
 static PLANS: AtomicI32 = AtomicI32::new(0);
 
+/// Bytes of a complex element of a `cudaDataType`: twice a half, a double, a
+/// float.
+fn complex_bytes(kind: i32) -> usize {
+    match kind {
+        2 | 6 => 4,
+        1 | 5 => 16,
+        _ => 8,
+    }
+}
+
 answers! {
-    version "libcufft.so.12";
+    versions ["libcufft.so.12", "libcufft.so.11"];
     /// Creates a plan: a number.
     fn cufftCreate(out: Out<i32>) -> i32 {
         // Relaxed: each plan gets its own number, which orders nothing.
@@ -18,8 +30,8 @@ answers! {
     /// Describes a plan; its work area is answered.
     fn cufftXtMakePlanMany(
         _plan: i32,
-        _rank: i32,
-        _n: usize,
+        rank: i32,
+        lengths: In<i64>,
         _input: usize,
         _input_stride: i64,
         _input_distance: i64,
@@ -28,17 +40,23 @@ answers! {
         _output_stride: i64,
         _output_distance: i64,
         _output_type: i32,
-        _batch: i64,
+        batch: i64,
         work_bytes: Out<usize>,
-        _execution_type: i32,
+        execution_type: i32,
     ) -> i32 {
-        work_bytes.set(1 << 20);
+        let lengths = lengths.all(usize::try_from(rank.clamp(0, 3)).unwrap_or(0));
+        let elements = lengths
+            .into_iter()
+            .chain([batch])
+            .map(|count| usize::try_from(count).unwrap_or(0))
+            .fold(1_usize, usize::saturating_mul);
+        work_bytes.set(elements.saturating_mul(complex_bytes(execution_type)));
         0
     }
 }
 
 stubs! {
-    version "libcufft.so.12";
+    versions ["libcufft.so.12", "libcufft.so.11"];
     computes {
         cufftDestroy
         cufftSetAutoAllocation
@@ -46,7 +64,5 @@ stubs! {
         cufftSetWorkArea
         cufftXtExec
     }
-    refuses 16 {
-
-    }
+    refuses 16 {}
 }

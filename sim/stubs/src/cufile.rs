@@ -3,9 +3,8 @@
 use crate::export::stubs;
 
 stubs! {
-    computes {
-
-    }
+    versions [];
+    computes {}
     refuses 5001 {
         cuFileBufDeregister
         cuFileBufRegister

@@ -5,7 +5,7 @@ use std::ffi::c_char;
 use crate::export::{Out, answers, stubs};
 
 answers! {
-    version "libcupti.so.13";
+    versions ["libcupti.so.13", "libcupti.so.12"];
     /// The version of the interface.
     fn cuptiGetVersion(out: Out<u32>) -> i32 {
         out.set(130_000);
@@ -21,7 +21,7 @@ answers! {
 }
 
 stubs! {
-    version "libcupti.so.13";
+    versions ["libcupti.so.13", "libcupti.so.12"];
     computes {
         cuptiActivityFlushAll
         cuptiFinalize
@@ -41,6 +41,23 @@ stubs! {
         cuptiActivitySetAttribute
         cuptiEnableCallback
         cuptiEnableDomain
+        cuptiEventGetAttribute
+        cuptiEventGetIdFromName
+        cuptiEventGroupGetAttribute
+        cuptiEventGroupReadEvent
+        cuptiEventGroupSetAttribute
+        cuptiEventGroupSetDisable
+        cuptiEventGroupSetEnable
+        cuptiEventGroupSetsCreate
+        cuptiEventGroupSetsDestroy
+        cuptiGetCallbackName
+        cuptiGetDeviceId
+        cuptiMetricEnumEvents
+        cuptiMetricGetAttribute
+        cuptiMetricGetIdFromName
+        cuptiMetricGetNumEvents
+        cuptiMetricGetValue
+        cuptiSetEventCollectionMode
         cuptiSubscribe
         cuptiUnsubscribe
     }

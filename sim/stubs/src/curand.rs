@@ -4,6 +4,7 @@
 use crate::export::{Out, answers};
 
 answers! {
+    versions [];
     /// The version.
     fn curandGetVersion(out: Out<i32>) -> i32 {
         out.set(10_400);

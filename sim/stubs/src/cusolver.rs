@@ -4,17 +4,21 @@ use crate::export::{Out, answers, stubs};
 use crate::object;
 
 answers! {
-    version "libcusolver.so.12";
+    versions ["libcusolver.so.12", "libcusolver.so.11"];
     /// Creates a handle.
     fn cusolverDnCreate(out: Out<usize>) -> i32 {
         object::create(out)
     }
+
+    /// Destroys it.
+    fn cusolverDnDestroy(handle: usize) -> i32 {
+        object::end(handle)
+    }
 }
 
 stubs! {
-    version "libcusolver.so.12";
+    versions ["libcusolver.so.12", "libcusolver.so.11"];
     computes {
-        cusolverDnDestroy
         cusolverDnSetStream
     }
     refuses 9 {
@@ -128,6 +132,7 @@ stubs! {
         cusolverDnXsyevBatched_bufferSize
         cusolverDnXsyevd
         cusolverDnXsyevd_bufferSize
+        cusolverDnXsyevjSetSortEig
         cusolverDnXsytrs
         cusolverDnXsytrs_bufferSize
         cusolverDnZgeqrf

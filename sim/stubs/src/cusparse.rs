@@ -6,10 +6,15 @@ use crate::export::{Out, answers, stubs};
 use crate::object;
 
 answers! {
-    version "libcusparse.so.12";
+    versions ["libcusparse.so.12"];
     /// Creates a handle.
     fn cusparseCreate(out: Out<usize>) -> i32 {
         object::create(out)
+    }
+
+    /// Destroys it.
+    fn cusparseDestroy(handle: usize) -> i32 {
+        object::end(handle)
     }
 
     /// What an error is called; it lives for ever.
@@ -20,9 +25,8 @@ answers! {
 }
 
 stubs! {
-    version "libcusparse.so.12";
+    versions ["libcusparse.so.12"];
     computes {
-        cusparseDestroy
         cusparseSetPointerMode
         cusparseSetStream
     }

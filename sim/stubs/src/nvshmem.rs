@@ -3,15 +3,15 @@
 use crate::export::stubs;
 
 stubs! {
-    version "NVSHMEM";
-    computes {
-
-    }
+    versions ["NVSHMEM"];
+    computes {}
     refuses 1 {
+        nvshmem_barrier_all
         nvshmem_free
         nvshmem_info_get_version
         nvshmem_malloc
         nvshmem_ptr
+        nvshmem_selected_device_transport
         nvshmem_team_n_pes
         nvshmem_team_split_strided
         nvshmemid_hostlib_finalize
@@ -31,6 +31,7 @@ stubs! {
 }
 
 stubs! {
+    versions [];
     computes {}
     refuses 1 {
         nvshmem_init

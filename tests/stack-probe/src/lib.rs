@@ -122,6 +122,12 @@ pub extern "C" fn probe_time(python_only: c_int, count: u32) -> u64 {
     rounds[rounds.len() / 2]
 }
 
+/// As `stack::python_is_collecting`.
+#[unsafe(no_mangle)]
+pub extern "C" fn probe_is_collecting() -> c_int {
+    stack::python_is_collecting().into()
+}
+
 /// As `stack::led_here_from`.
 #[unsafe(no_mangle)]
 pub extern "C" fn probe_led_here_from(address: u64) -> c_int {

@@ -293,6 +293,50 @@ fn generated_code_hides_native_frames_only() {
     }
 }
 
+/// Within a collection, whoever began it, and on its own thread alone.
+const COLLECTING: &str = "
+import ctypes, gc, sys, threading, time
+probe, released = ctypes.PyDLL(sys.argv[1]), ctypes.CDLL(sys.argv[1])
+assert probe.probe_id(0) > 1
+class Cycle:
+    def __init__(self, seen, library):
+        self.me, self.seen, self.library = self, seen, library
+    def __del__(self):
+        self.seen.append(self.library.probe_is_collecting())
+class Plain:
+    def __del__(self):
+        plain.append(probe.probe_is_collecting())
+asked, begun_by_itself, without_the_gil, plain = [], [], [], []
+Cycle(asked, probe)
+gc.collect()
+Cycle(without_the_gil, released)
+gc.collect()
+gc.set_threshold(10)
+Cycle(begun_by_itself, probe)
+kept = [[] for _ in range(10000)]
+Plain()
+assert (asked, begun_by_itself, without_the_gil, plain) == ([1], [1], [0], [0]), (asked, begun_by_itself, plain)
+def collect():
+    Cycle(asked, probe)
+    gc.collect()
+thread = threading.Thread(target=collect)
+thread.start()
+thread.join()
+assert asked == [1, 1] and probe.probe_is_collecting() == 0
+print('told')
+";
+
+#[test]
+fn a_collection_of_cycles_is_told() {
+    for minor in [11, 12, 13] {
+        each(minor, |python| {
+            let mut command = Command::new(python);
+            command.args(["-c", COLLECTING]).arg(common::probe());
+            assert_eq!(common::run(&mut command), "told\n");
+        });
+    }
+}
+
 /// A child of `fork` has the parent's tables and goes on with them.
 const FORK: &str = "
 import ctypes, os, sys

@@ -80,6 +80,10 @@ pub(super) fn why(finding: &Finding, held: &Held) -> String {
             blocks_each(finding.blocks_per_step),
             percent(finding.survived)
         ),
+        LeakKind::Retained if finding.collected => format!(
+            "It rose by {rate} a {unit} over {steps} {unit}s, then Python's cycle collector freed it: reference cycles had kept \
+             what nothing used any more."
+        ),
         LeakKind::Retained if finding.given_back => format!(
             "It rose by {rate} a {unit} over {steps} {unit}s with nothing freed, then most went at once: it had been kept \
              without need."
@@ -118,9 +122,13 @@ pub(super) fn advice(finding: &Finding, held: &Held, layer: Layer, python: bool)
         (_, LeakKind::Growing) if finding.one_buffer => Some(
             "Bound the buffer, or keep its parts on the host: each time it is copied into a larger one.".into(),
         ),
-        (_, LeakKind::Retained) if finding.given_back => Some(
-            "Look for what kept it until then: a cycle that waited for the garbage collector, or a cache that was cleared."
+        (_, LeakKind::Retained) if finding.collected => Some(
+            "Break the cycle: a closure, a hook or an attribute of what is made here leads back to it. Until then \
+             gc.collect() frees it."
                 .into(),
+        ),
+        (_, LeakKind::Retained) if finding.given_back => Some(
+            "Look for what kept it until then: a cache that was cleared, or a list that was dropped.".into(),
         ),
         (_, LeakKind::Retained) => Some(
             "Look for a cache with a limit: it fills up with what this line makes; a smaller limit gives the memory back.".into(),

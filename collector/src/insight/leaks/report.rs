@@ -180,7 +180,7 @@ pub struct Since {
 }
 
 /// A line of a program.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct SiteRow {
     /// The file, as the frame names it.
     pub file: Option<String>,

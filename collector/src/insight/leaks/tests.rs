@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use gpumem_wire::Definition;
 use gpumem_wire::define::DeviceDefinition;
+use gpumem_wire::{Definition, Flags};
 
 use super::*;
 use crate::model::testing::{
@@ -299,8 +299,47 @@ fn a_cache_with_a_limit_is_retained() {
     assert_eq!(leak.bytes_per_step, 16 * MIB);
 }
 
+/// However short a part of the run it was.
 #[test]
-fn a_cycle_that_waits_for_the_collector_is_retained() {
+fn a_cycle_that_the_collector_freed_is_retained() {
+    for collected in [true, false] {
+        let mut program = Program::new();
+        program.block(MIB, "start.py:1");
+        program.pause(2000);
+        let mut cycle = Vec::new();
+        for _ in 0..20 {
+            program.pause(50);
+            cycle.push(program.block(16 * MIB, "hook.py:22 __init__"));
+        }
+        for at in cycle {
+            let flags = if collected {
+                Flags::DURING_GC
+            } else {
+                Flags::default()
+            };
+            program.push(block_free(at).flags(flags));
+        }
+        program.push(finalising());
+        let row = program.row();
+        let kinds: Vec<LeakKind> = row.leaks.iter().map(|leak| leak.kind).collect();
+        let expected: &[LeakKind] = if collected {
+            &[LeakKind::Retained]
+        } else {
+            &[]
+        };
+        assert_eq!(kinds, expected);
+        if collected {
+            assert!(
+                row.leaks[0].why.contains("cycle collector"),
+                "{}",
+                row.leaks[0].why
+            );
+        }
+    }
+}
+
+#[test]
+fn memory_that_waits_to_be_dropped_at_once_is_retained() {
     let mut program = Program::new();
     let mut cycle = Vec::new();
     for _ in 0..20 {

@@ -50,6 +50,8 @@ pub(super) struct Finding {
     pub(super) one_buffer: bool,
     /// Grew, and is gone again.
     pub(super) given_back: bool,
+    /// What is gone went with cycles that Python's collector freed.
+    pub(super) collected: bool,
 }
 
 /// What a place's memory is.
@@ -127,6 +129,7 @@ fn by_steps(history: &History, id: PlaceId, past: &PlaceHistory, source: ClockSo
             survived: growth.survived,
             one_buffer: growth.one_buffer,
             given_back,
+            collected: given_back && collected(past),
         })
     };
     match growth::shape(&samples, cohorts, warm_up) {
@@ -142,6 +145,7 @@ fn by_steps(history: &History, id: PlaceId, past: &PlaceHistory, source: ClockSo
             if growth.bytes_per_step >= LEAST_BYTES_PER_STEP
                 && f64::from(growth.to) >= EARLY * f64::from(ticks)
                 && (growth.kept && !given_back
+                    || given_back && collected(past)
                     || f64::from(growth.to - growth.from) >= LONG * f64::from(ticks)) =>
         {
             finding(LeakKind::Retained, growth, false)
@@ -196,6 +200,7 @@ fn by_repetitions(history: &History, past: &PlaceHistory, layer: Layer) -> Verdi
             survived: growth.survived,
             one_buffer: growth.one_buffer,
             given_back,
+            collected: given_back && collected(past),
         })
     };
     let samples: Vec<Sample> = uses
@@ -240,7 +245,8 @@ fn by_repetitions(history: &History, past: &PlaceHistory, layer: Layer) -> Verdi
                 // growing, so that what it piled up was not needed, or if it grew for most of the run and went at once.
                 && (growth.kept && !given_back && all > growth.to + 2
                     || given_back
-                        && share_of_run(growth.to) - share_of_run(growth.from) >= LONG) =>
+                        && (collected(past)
+                            || share_of_run(growth.to) - share_of_run(growth.from) >= LONG)) =>
         {
             finding(LeakKind::Retained, growth, false, given_back)
         }
@@ -368,6 +374,11 @@ fn harmless_by_repetitions(
     } else {
         HarmlessKind::Bounded
     }
+}
+
+/// Whether most of what went was freed by Python's cycle collector: cycles kept it, and nobody used it any more.
+fn collected(past: &PlaceHistory) -> bool {
+    past.collected > past.deaths / 2
 }
 
 /// Whether next to nothing is left of what it once was.

@@ -8,6 +8,7 @@
 //! is what CPython's own answer for "this thread" gives.
 
 mod code;
+mod collecting;
 mod finalising;
 pub(crate) mod layout;
 mod memory;
@@ -23,6 +24,7 @@ use super::native::elf;
 use super::native::object::{self, Object};
 
 pub(crate) use code::LineCache;
+pub(crate) use collecting::python_is_collecting;
 pub(crate) use finalising::python_is_finalising;
 pub(crate) use memory::{Memory, Window};
 pub(crate) use walk::{Item, Items, PythonFrame, PythonStack};

@@ -62,12 +62,7 @@ impl PythonStack {
         if python_is_finalising() {
             return None;
         }
-        // Relaxed: ordered by the layout's acquire.
-        let getter = THREAD_STATE_GETTER.load(Ordering::Relaxed);
-        // SAFETY: `PyThreadState *PyGILState_GetThisThreadState(void)` reads a thread-specific value, GIL or not. It was
-        // stored before the layout.
-        let thread_state =
-            unsafe { core::mem::transmute::<usize, extern "C" fn() -> u64>(getter)() };
+        let thread_state = thread_state();
         if thread_state == 0 {
             return None;
         }
@@ -251,9 +246,19 @@ impl Items {
     }
 }
 
+/// This thread's state, 0 for none. Only once there is a layout.
+#[inline(always)]
+pub(super) fn thread_state() -> u64 {
+    // Relaxed: ordered by the layout's acquire.
+    let getter = THREAD_STATE_GETTER.load(Ordering::Relaxed);
+    // SAFETY: `PyThreadState *PyGILState_GetThisThreadState(void)` reads a thread-specific value, GIL or not. It was stored
+    // before the layout.
+    unsafe { core::mem::transmute::<usize, extern "C" fn() -> u64>(getter)() }
+}
+
 /// Whether this thread, whose state is given, keeps others from running Python and from ending it.
 #[inline(always)]
-fn holds_the_gil(thread_state: u64) -> bool {
+pub(super) fn holds_the_gil(thread_state: u64) -> bool {
     // Relaxed: ordered by the layout's acquire.
     let getter = GIL_HOLDER_GETTER.load(Ordering::Relaxed);
     if getter == 0 {

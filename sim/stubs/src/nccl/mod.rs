@@ -2,11 +2,16 @@
 //! not there, and what this one has stands for it: real copies, of the right
 //! sizes. Programs that check what they received fail, such as the start-up
 //! check of DistributedDataParallel.
+//!
+//! A communicator's own memory is a model, off by default (`buffers.rs`).
+
+mod buffers;
 
 use std::ffi::c_char;
 
-use crate::driver;
+use self::buffers::Buffers;
 use crate::export::{Out, answers, stubs};
+use crate::{driver, object};
 
 /// `ncclUnhandledCudaError`.
 const UNHANDLED_CUDA_ERROR: i32 = 1;
@@ -23,33 +28,37 @@ struct Member {
     ranks: i32,
     rank: i32,
     device: i32,
+    /// Given back when it ends.
+    _buffers: Buffers,
 }
 
-/// A communicator's handle.
-#[repr(transparent)]
-struct Communicator(*const Member);
-
-impl Communicator {
-    fn with(&self, body: impl FnOnce(&Member) -> i32) -> i32 {
-        // SAFETY: NULL, or what `create` has made, which lives for ever.
-        unsafe { self.0.as_ref() }.map_or(INVALID_ARGUMENT, body)
-    }
+/// Does something with a communicator.
+fn with(communicator: usize, body: impl FnOnce(&Member) -> i32) -> i32 {
+    object::read(communicator, body).unwrap_or(INVALID_ARGUMENT)
 }
 
-/// Makes a communicator. It is never given back: programs create few, and a
-/// late call must find it.
+/// Makes a communicator.
 fn create(out: Out<usize>, ranks: i32, rank: i32) -> i32 {
     if !(0..ranks).contains(&rank) {
         return INVALID_ARGUMENT;
     }
-    let device = driver::get().map_or(0, driver::Driver::device);
-    let member = Box::leak(Box::new(Member {
+    let driver = driver::get();
+    let Some(buffers) = Buffers::take(driver, ranks) else {
+        return UNHANDLED_CUDA_ERROR;
+    };
+    out.set(object::create_with(Member {
         ranks,
         rank,
-        device,
+        device: driver.map_or(0, driver::Driver::device),
+        _buffers: buffers,
     }));
-    out.set(std::ptr::from_ref(member) as usize);
     0
+}
+
+/// Ends a communicator. One that is ended already is no error: PyTorch ends some
+/// in two ways.
+fn end(communicator: usize) -> i32 {
+    object::end(communicator)
 }
 
 /// Bytes of so many elements of a `ncclDataType_t`.
@@ -68,7 +77,18 @@ fn copy(to: usize, from: usize, bytes: usize, stream: usize) -> i32 {
     if copied { 0 } else { UNHANDLED_CUDA_ERROR }
 }
 
+/// Copies a part to the place of each rank.
+fn gather(from: usize, to: usize, part: usize, communicator: usize, stream: usize) -> i32 {
+    with(communicator, |member| {
+        (0..usize::try_from(member.ranks).unwrap_or(0))
+            .map(|rank| copy(to + rank * part, from, part, stream))
+            .find(|status| *status != 0)
+            .unwrap_or(0)
+    })
+}
+
 answers! {
+    versions [];
     /// The version.
     fn ncclGetVersion(out: Out<i32>) -> i32 {
         out.set(22_803);
@@ -113,33 +133,47 @@ answers! {
 
     /// A part of a communicator: it keeps ranks and rank.
     fn ncclCommSplit(
-        parent: Communicator, _colour: i32, _key: i32, out: Out<usize>, _settings: usize
+        parent: usize, _colour: i32, _key: i32, out: Out<usize>, _settings: usize
     ) -> i32 {
-        parent.with(|parent| create(out, parent.ranks, parent.rank))
+        let found = object::read(parent, |parent: &Member| (parent.ranks, parent.rank));
+        match found {
+            Some((ranks, rank)) => create(out, ranks, rank),
+            None => INVALID_ARGUMENT,
+        }
     }
 
     /// How many ranks there are.
-    fn ncclCommCount(communicator: Communicator, out: Out<i32>) -> i32 {
-        communicator.with(|member| {
+    fn ncclCommCount(communicator: usize, out: Out<i32>) -> i32 {
+        with(communicator, |member| {
             out.set(member.ranks);
             0
         })
     }
 
     /// Which rank this is.
-    fn ncclCommUserRank(communicator: Communicator, out: Out<i32>) -> i32 {
-        communicator.with(|member| {
+    fn ncclCommUserRank(communicator: usize, out: Out<i32>) -> i32 {
+        with(communicator, |member| {
             out.set(member.rank);
             0
         })
     }
 
     /// Which device this rank has.
-    fn ncclCommCuDevice(communicator: Communicator, out: Out<i32>) -> i32 {
-        communicator.with(|member| {
+    fn ncclCommCuDevice(communicator: usize, out: Out<i32>) -> i32 {
+        with(communicator, |member| {
             out.set(member.device);
             0
         })
+    }
+
+    /// Ends a communicator.
+    fn ncclCommDestroy(communicator: usize) -> i32 {
+        end(communicator)
+    }
+
+    /// Ends a communicator at once.
+    fn ncclCommAbort(communicator: usize) -> i32 {
+        end(communicator)
     }
 
     /// What went wrong meanwhile: nothing.
@@ -198,33 +232,34 @@ answers! {
     /// This rank's part of a reduction.
     fn ncclReduceScatter(
         from: usize, to: usize, count: usize, kind: i32, _operation: i32,
-        communicator: Communicator, stream: usize,
+        communicator: usize, stream: usize,
     ) -> i32 {
         let part = bytes(count, kind);
-        communicator.with(|member| copy(to, from + member.rank as usize * part, part, stream))
+        with(communicator, |member| copy(to, from + member.rank as usize * part, part, stream))
+    }
+
+    /// The root has what every rank has, which is what this one has.
+    fn ncclGather(
+        from: usize, to: usize, count: usize, kind: i32, _root: i32, communicator: usize,
+        stream: usize,
+    ) -> i32 {
+        gather(from, to, bytes(count, kind), communicator, stream)
     }
 
     /// Every rank has what this one has.
     fn ncclAllGather(
-        from: usize, to: usize, count: usize, kind: i32, communicator: Communicator, stream: usize
+        from: usize, to: usize, count: usize, kind: i32, communicator: usize, stream: usize
     ) -> i32 {
-        let part = bytes(count, kind);
-        communicator.with(|member| {
-            (0..member.ranks as usize)
-                .map(|rank| copy(to + rank * part, from, part, stream))
-                .find(|status| *status != 0)
-                .unwrap_or(0)
-        })
+        gather(from, to, bytes(count, kind), communicator, stream)
     }
 }
 
 stubs! {
+    versions [];
     computes {
         ncclAlltoAll
         ncclBcast
-        ncclCommAbort
         ncclCommDeregister
-        ncclCommDestroy
         ncclCommFinalize
         ncclGroupEnd
         ncclGroupStart
@@ -232,14 +267,26 @@ stubs! {
         ncclSend
     }
     refuses 5 {
+        ncclCommGetUniqueId
+        ncclCommGrow
         ncclCommInitAll
+        ncclCommMemStats
+        ncclCommResume
+        ncclCommRevoke
         ncclCommShrink
+        ncclCommSuspend
         ncclCommWindowDeregister
         ncclCommWindowRegister
         ncclDevCommCreate
         ncclDevCommDestroy
+        ncclGetLsaMultimemDevicePointer
+        ncclGetPeerDevicePointer
         ncclGroupSimulateEnd
+        ncclPutSignal
         ncclRedOpCreatePreMulSum
         ncclRedOpDestroy
+        ncclSignal
+        ncclWaitSignal
+        ncclWinGetUserPtr
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct Layout {
     pub(crate) minor: u8,
     /// Where a thread's innermost frame is.
     pub(crate) top: Top,
+    /// `PyInterpreterState.gc.collecting`, an int.
+    pub(crate) interpreter_collecting: u64,
     /// `_PyInterpreterFrame.f_code`, since 3.13 `f_executable`.
     pub(crate) frame_code: u64,
     /// `_PyInterpreterFrame.previous`.
@@ -80,6 +82,8 @@ pub(crate) struct Code {
     pub(crate) instructions: u64,
 }
 
+/// `PyThreadState.interp`.
+pub(crate) const THREAD_INTERPRETER: u64 = 16;
 /// `PyObject.ob_type`.
 pub(crate) const OBJECT_TYPE: u64 = 8;
 /// `PyVarObject.ob_size`.

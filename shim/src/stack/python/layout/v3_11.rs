@@ -1,4 +1,4 @@
-//! CPython 3.11: `Include/cpython/{pystate,code}.h`, `Include/internal/pycore_frame.h`.
+//! CPython 3.11: `Include/cpython/{pystate,code}.h`, `Include/internal/pycore_{frame,interp,gc}.h`.
 
 use super::{Code, Entries, Layout, Top};
 
@@ -9,6 +9,7 @@ pub(super) static LAYOUT: Layout = Layout {
         of_thread: 56,
         frame: 8,
     },
+    interpreter_collecting: 848,
     frame_code: 32,
     frame_previous: 48,
     frame_instruction: 56,

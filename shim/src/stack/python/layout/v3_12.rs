@@ -1,4 +1,4 @@
-//! CPython 3.12: `Include/cpython/{pystate,code}.h`, `Include/internal/pycore_frame.h`.
+//! CPython 3.12: `Include/cpython/{pystate,code}.h`, `Include/internal/pycore_{frame,interp,gc}.h`.
 
 use super::{Code, Entries, Layout, Top};
 
@@ -9,6 +9,7 @@ pub(super) static LAYOUT: Layout = Layout {
         of_thread: 56,
         frame: 0,
     },
+    interpreter_collecting: 312,
     frame_code: 0,
     frame_previous: 8,
     frame_instruction: 56,

@@ -1,4 +1,4 @@
-//! CPython 3.13: `Include/cpython/{pystate,code}.h`, `Include/internal/pycore_frame.h`.
+//! CPython 3.13: `Include/cpython/{pystate,code}.h`, `Include/internal/pycore_{frame,interp,gc}.h`.
 
 use super::{Code, Entries, Layout, Top};
 
@@ -6,6 +6,7 @@ pub(super) static LAYOUT: Layout = Layout {
     major: 3,
     minor: 13,
     top: Top::Frame { of_thread: 72 },
+    interpreter_collecting: 7600,
     frame_code: 0,
     frame_previous: 8,
     frame_instruction: 56,
