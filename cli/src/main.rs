@@ -2,11 +2,12 @@
 //!
 //! One verb, one file, under [`verb`]; [`source`] finds what a verb reads, [`show`] prints it. Exit status: 0 done; 1 the report
 //! cannot be written; 2 usage; 3 the source cannot be read; `run` and `demo` end with their program's own, or with 125 to 127
-//! where it could not be run.
+//! where it could not be run; `sim` is 0 where the program fits, 1 where it does not, 4 where that cannot be told.
 #![forbid(unsafe_code)]
 
 mod run;
 mod show;
+mod sim;
 mod source;
 mod verb;
 
@@ -27,7 +28,8 @@ Examples:
   gpumem run -- python train.py     record a program, then print a summary
   gpumem leaks                      what leaks in the newest recording
   gpumem leaks run.gpumem --json    the same of a file, for machines
-  gpumem demo                       see it work, without a GPU";
+  gpumem demo                       see it work, without a GPU
+  gpumem sim -- python train.py     will it fit? a dry run without a GPU";
 
 #[derive(Subcommand)]
 enum Verb {
@@ -39,6 +41,8 @@ enum Verb {
     Ps(verb::ps::PsArguments),
     /// Run a small leaking program on a simulated GPU and explain it
     Demo(verb::demo::DemoArguments),
+    /// Will it fit? A dry run on a simulated GPU
+    Sim(verb::sim::SimArguments),
 }
 
 fn main() -> ExitCode {
@@ -47,9 +51,16 @@ fn main() -> ExitCode {
         Verb::Leaks(arguments) => verb::leaks::leaks(&arguments),
         Verb::Ps(arguments) => verb::ps::ps(&arguments),
         Verb::Demo(arguments) => verb::demo::demo(&arguments),
+        Verb::Sim(arguments) => verb::sim::sim(&arguments),
     };
     done.unwrap_or_else(|failure| {
-        let cause = show::text::clean(&format!("{:#}", failure.error));
+        let cause = format!("{:#}", failure.error);
+        // What was made safe already keeps its lines.
+        let cause = if failure.is_clean {
+            cause
+        } else {
+            show::text::clean(&cause)
+        };
         show::say(&format!("gpumem: {cause}\n"));
         ExitCode::from(failure.status)
     })
@@ -59,9 +70,12 @@ fn main() -> ExitCode {
 struct Failure {
     status: u8,
     error: anyhow::Error,
+    is_clean: bool,
 }
 
 impl Failure {
+    /// The command line is wrong.
+    const USAGE: u8 = 2;
     /// The source cannot be read.
     const SOURCE: u8 = 3;
     /// `run` itself failed before its program ran, as with `env` and `nohup`.
@@ -72,6 +86,18 @@ impl Failure {
     const NOT_FOUND: u8 = 127;
 
     fn with(status: u8) -> impl FnOnce(anyhow::Error) -> Self {
-        move |error| Self { status, error }
+        move |error| Self {
+            status,
+            error,
+            is_clean: false,
+        }
+    }
+
+    /// The same, whose text has lines of its own and is safe for a terminal.
+    fn verbatim(self) -> Self {
+        Self {
+            is_clean: true,
+            ..self
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What is tested: the release build of gpumem, its shim, the simulated driver and the demo job.
+//! What is tested: the release build of gpumem, its shim, the simulator's libraries and the demo job.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,14 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 /// The packages whose artefacts a test may need.
-const PACKAGES: [&str; 5] = [
+const PACKAGES: [&str; 9] = [
     "gpumem",
     "gpumemshim",
     "gpumem-sim-driver",
+    "gpumem-sim-runtime",
+    "gpumem-sim-runtime12",
+    "gpumem-sim-nvml",
+    "gpumem-sim-stubs",
     "gpumem-demo-job",
     "gpumem-demo-plugin",
 ];

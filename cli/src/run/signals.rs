@@ -4,9 +4,9 @@
 //! another process sends to us alone is passed on. The kernel says which it was.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -30,9 +30,15 @@ pub(super) struct Forwarding {
 impl Forwarding {
     /// Takes the signals from here on.
     pub(super) fn begin() -> io::Result<Self> {
-        let over = Arc::new(AtomicBool::new(false));
-        for signal in PASSED_ON {
-            register_conditional_default(signal, Arc::clone(&over))?;
+        // A process may run several programs, one after the other; the signals are taken once.
+        static OVER: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+        let is_first = OVER.get().is_none();
+        let over = Arc::clone(OVER.get_or_init(Arc::default));
+        over.store(false, Ordering::Relaxed);
+        if is_first {
+            for signal in PASSED_ON {
+                register_conditional_default(signal, Arc::clone(&over))?;
+            }
         }
         let mut signals = SignalsInfo::<WithOrigin>::new(PASSED_ON)?;
         let handle = signals.handle();

@@ -390,7 +390,7 @@ fn not_leaks(rows: &[NotLeak], style: Style) -> String {
 }
 
 /// `train.py:31 train_step`, in `width` characters.
-fn place(site: &SiteRow, directory: &str, width: usize) -> String {
+pub(crate) fn place(site: &SiteRow, directory: &str, width: usize) -> String {
     let function = clean(short_function(site.function.as_deref().unwrap_or("")));
     let file = site.file.as_deref().map(|file| {
         let inside = file

@@ -4,3 +4,4 @@ pub(crate) mod demo;
 pub(crate) mod leaks;
 pub(crate) mod ps;
 pub(crate) mod run;
+pub(crate) mod sim;

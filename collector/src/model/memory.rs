@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use gpumem_wire::{Change, DeviceOrdinal, Event, LiveObject, LiveTable, Object};
+use gpumem_wire::{Change, DeviceOrdinal, Event, LiveObject, LiveTable, Object, StackId, ThreadId};
 
 use crate::model::address::AddressMap;
 use crate::model::definitions::Definitions;
 use crate::model::exit::{AtExit, ExitReason};
-use crate::model::history::History;
+use crate::model::history::{ClockSource, History};
+use crate::model::peak::{Moment, Peaks};
 use crate::model::place::{Framework, Layer, PlaceId, Places};
 use crate::model::provisional::Provisional;
 use crate::model::selfcheck::TorchChecks;
@@ -33,6 +34,7 @@ pub struct Memory {
     table: LiveTable,
     places: Places,
     history: History,
+    peaks: Peaks,
     extents: AddressMap<Extent>,
     /// Driver memory that became a segment because a framework's block was born in it.
     adopted: HashMap<(Object, u64), Framework>,
@@ -70,6 +72,37 @@ impl Memory {
 
     pub(crate) fn history_mut(&mut self) -> &mut History {
         &mut self.history
+    }
+
+    /// What each device held at its peak.
+    pub fn peaks(&self) -> &Peaks {
+        &self.peaks
+    }
+
+    pub(crate) fn peaks_mut(&mut self) -> &mut Peaks {
+        &mut self.peaks
+    }
+
+    /// This moment of a device, as far as [`Peaks`] does not know it itself.
+    pub(crate) fn moment(
+        &self,
+        device: DeviceOrdinal,
+        stack: StackId,
+        thread: ThreadId,
+        time_ns: u64,
+    ) -> Moment {
+        Moment {
+            time_ns,
+            ticks: ClockSource::ALL.map(|source| self.history.ticks(source)),
+            bytes: 0,
+            in_backward: false,
+            reserved_bytes: self
+                .totals
+                .get(&device)
+                .map_or(0, |totals| totals.reserved.live_bytes),
+            stack,
+            thread,
+        }
     }
 
     /// What lies where: driver memory and mappings by address.
@@ -115,6 +148,9 @@ impl Memory {
     }
 
     fn set_at_exit(&mut self, reason: ExitReason, time_ns: u64, is_final: bool) {
+        if self.at_exit.is_none() {
+            self.peaks.ends();
+        }
         let at_exit = self.at_exit.get_or_insert_with(|| AtExit {
             reason,
             time_ns,
@@ -140,6 +176,7 @@ impl Memory {
             self.history.freeze_for_now(time_ns);
             self.set_at_exit(ExitReason::LastContext, time_ns, false);
         }
+        self.history.next(event);
         for change in changes.drain(..) {
             match change {
                 Change::Born(object) => self.turn(definitions, &object, Turn::Made, time_ns),
@@ -229,6 +266,16 @@ impl Memory {
                     Turn::Made => provisional.born(key, object.bytes, before),
                     Turn::Lost => provisional.died(key),
                     Turn::Restored => {}
+                }
+            }
+            if !segment_of.is_some_and(Framework::blocks_are_seen) {
+                match turn {
+                    Turn::Lost => self.peaks.lost(place, object),
+                    _ => {
+                        let (stack, thread) = (object.stack, object.thread);
+                        let now = self.moment(object.device, stack, thread, time_ns);
+                        self.peaks.gained(place, object, now);
+                    }
                 }
             }
         }
@@ -388,6 +435,8 @@ impl Memory {
         if let Some(provisional) = self.provisional.get_mut(&memory.device) {
             provisional.adopted((memory.object, memory.key), &mut totals.live);
         }
+        let now = self.moment(memory.device, memory.stack, memory.thread, time_ns);
+        self.peaks.never_counted(old, &memory, now);
         self.history.died(old, &memory, time_ns);
         self.history.born(new, &memory, time_ns);
     }

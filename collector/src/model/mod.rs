@@ -12,6 +12,7 @@ pub mod definitions;
 pub mod exit;
 pub mod history;
 pub mod memory;
+pub mod peak;
 pub mod place;
 pub mod process;
 mod provisional;

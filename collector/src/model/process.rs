@@ -340,15 +340,17 @@ impl Process {
                 if self.open_backwards.is_empty() {
                     self.steps.backwards += 1;
                     self.tick(ClockSource::Backward, time_ns);
+                    self.memory.peaks_mut().set_in_backward(true);
                 }
                 self.open_backwards.insert(event.seq);
             }
-            Kind::BackwardEnd => drop(self.open_backwards.remove(&Seq(event.words[0]))),
+            Kind::BackwardEnd => self.end_backward(Seq(event.words[0])),
             Kind::BlockOom | Kind::AllocFailed => self.fail(kind, event, time_ns),
             Kind::Gap => {
                 let [allocations, frees, other, _] = event.words;
                 // The end of a pass may be among what was lost.
                 self.open_backwards.clear();
+                self.memory.peaks_mut().set_in_backward(false);
                 self.lose(allocations, frees, other, time_ns);
             }
             _ => {}
@@ -361,6 +363,13 @@ impl Process {
 
     fn tick(&mut self, source: ClockSource, time_ns: u64) {
         self.memory.history_mut().tick(source, time_ns);
+    }
+
+    /// The pass that this event began has ended.
+    fn end_backward(&mut self, begin: Seq) {
+        if self.open_backwards.remove(&begin) && self.open_backwards.is_empty() {
+            self.memory.peaks_mut().set_in_backward(false);
+        }
     }
 
     fn mark(&mut self, event: &Event, time_ns: u64) {
@@ -411,6 +420,12 @@ impl Process {
             live_bytes: totals.live.live_bytes,
             reserved_bytes: totals.reserved.live_bytes,
         });
+        let (stack, thread) = (event.stack, event.thread);
+        let now = self.memory.moment(event.device, stack, thread, time_ns);
+        let by_framework = kind == Kind::BlockOom;
+        self.memory
+            .peaks_mut()
+            .ran_out(event.device, now, by_framework);
     }
 
     fn lose(&mut self, allocations: u64, frees: u64, other: u64, time_ns: u64) {

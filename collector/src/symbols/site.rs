@@ -222,7 +222,7 @@ fn is_toolchain_source(file: &str) -> bool {
 
 /// torch's Python, installed or in its own repository. A folder that a user calls torch is his; torch's C++ is known by its
 /// modules.
-fn is_torch_source(file: &str) -> bool {
+pub(crate) fn is_torch_source(file: &str) -> bool {
     [
         "/site-packages/torch/",
         "/dist-packages/torch/",

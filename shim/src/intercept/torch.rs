@@ -13,6 +13,7 @@ use core::ptr::NonNull;
 
 use gpumem_wire::{ApiId, DeviceOrdinal, Flags, Kind, StackId};
 
+use super::flags_of_a_free;
 use crate::guard::Watch;
 use crate::real::FoundOnce;
 use crate::record::{self, Draft};

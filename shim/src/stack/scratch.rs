@@ -59,6 +59,14 @@ pub(crate) fn mine() -> Option<NonNull<Block>> {
     NonNull::new(tls::thread().stacks.get().cast()).or_else(acquire)
 }
 
+/// Whether this is the process's first thread, as far as it ever captured a stack.
+#[inline(always)]
+pub(crate) fn is_main_thread() -> bool {
+    let block = tls::thread().stacks.get().cast::<Block>();
+    // SAFETY: null, or this thread's block, whose flag this thread alone writes.
+    !block.is_null() && unsafe { (&raw const (*(*block).scratch.get()).main).read() }
+}
+
 impl Block {
     /// The scratch, to be used by its own thread alone and not twice at a time.
     #[inline(always)]

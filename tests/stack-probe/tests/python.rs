@@ -293,7 +293,7 @@ fn generated_code_hides_native_frames_only() {
     }
 }
 
-/// Within a collection, whoever began it, and on its own thread alone.
+/// Within a collection, whoever began it; without the GIL on the first thread alone.
 const COLLECTING: &str = "
 import ctypes, gc, sys, threading, time
 probe, released = ctypes.PyDLL(sys.argv[1]), ctypes.CDLL(sys.argv[1])
@@ -315,14 +315,16 @@ gc.set_threshold(10)
 Cycle(begun_by_itself, probe)
 kept = [[] for _ in range(10000)]
 Plain()
-assert (asked, begun_by_itself, without_the_gil, plain) == ([1], [1], [0], [0]), (asked, begun_by_itself, plain)
+assert (asked, begun_by_itself, without_the_gil, plain) == ([1], [1], [1], [0]), (asked, begun_by_itself, without_the_gil, plain)
 def collect():
     Cycle(asked, probe)
+    gc.collect()
+    Cycle(without_the_gil, released)
     gc.collect()
 thread = threading.Thread(target=collect)
 thread.start()
 thread.join()
-assert asked == [1, 1] and probe.probe_is_collecting() == 0
+assert (asked, without_the_gil) == ([1, 1], [1, 0]) and probe.probe_is_collecting() == 0
 print('told')
 ";
 

@@ -1,15 +1,20 @@
 //! Whether this thread runs Python's cycle collector.
+//!
+//! PyTorch gives back the GIL while it destroys a tensor, so a thread without the GIL may still be inside of its own
+//! collection; or another thread may be in one. The first thread is believed: nearly all collections are its own, and the
+//! interpreter does not end under it.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::walk::{holds_the_gil, thread_state};
 use super::{layout, python_is_finalising, read};
+use crate::stack::scratch;
 
 /// The flag held something that it never does: the layout is another one, and nothing is said any more.
 static MISREAD: AtomicBool = AtomicBool::new(false);
 
-/// True within a collection of this thread's: what is freed then was kept by cycles. Not while the interpreter is being taken
-/// down.
+/// True within a collection: what is freed then was kept by cycles. Not while the interpreter is being taken down, and not on
+/// a thread without the GIL that is not the first one.
 pub(crate) fn python_is_collecting() -> bool {
     let Some(known) = layout() else {
         return false;
@@ -18,10 +23,10 @@ pub(crate) fn python_is_collecting() -> bool {
         return false;
     }
     let state = thread_state();
-    if state == 0 || !holds_the_gil(state) {
+    if state == 0 || !(scratch::is_main_thread() || holds_the_gil(state)) {
         return false;
     }
-    // SAFETY: the thread holds the GIL, so that its state and its interpreter are alive.
+    // SAFETY: the interpreter ends on the first thread, or with the GIL: the state and what it belongs to are alive.
     let collecting: u32 = unsafe {
         let interpreter: u64 = read(state + layout::THREAD_INTERPRETER);
         read(interpreter + known.interpreter_collecting)
