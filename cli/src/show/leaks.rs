@@ -37,6 +37,9 @@ pub(crate) struct Origin<'a> {
     pub(crate) directory: &'a str,
 }
 
+/// Under this much, pinned host memory in which nothing leaks is not spoken of.
+const HOST_NEWS_BYTES: u64 = 1 << 20;
+
 /// The whole report but its first line. `origin` gives where the process of a row began.
 pub(crate) fn leaks<'a>(
     report: &LeaksReport,
@@ -46,6 +49,9 @@ pub(crate) fn leaks<'a>(
 ) -> String {
     let mut out = String::new();
     for group in alike(&report.processes) {
+        if group.iter().all(|row| is_no_news(row, &report.processes)) {
+            continue;
+        }
         let Some(first) = group.first() else { continue };
         out.push('\n');
         out.push_str(&if group.len() > 1 {
@@ -56,6 +62,16 @@ pub(crate) fn leaks<'a>(
         out.push_str(&process(first, shown, style, origin(first)));
     }
     out
+}
+
+/// A row of host memory that is not worth its lines beside those of the process's devices: a few bytes that a framework pins
+/// to read a number back.
+fn is_no_news(row: &ProcessLeaks, all: &[ProcessLeaks]) -> bool {
+    let is_small = row.on_host && row.leaks.is_empty() && row.peak_bytes < HOST_NEWS_BYTES;
+    is_small
+        && all
+            .iter()
+            .any(|other| other.pid == row.pid && !other.on_host)
 }
 
 /// Rows that leak the same, as the ranks of a job do, or one program on several devices, put together; those that differ stay

@@ -81,6 +81,8 @@ fn of_process(process: &Process) -> Vec<ProcessLeaks> {
     if devices.is_empty() {
         devices.push(DeviceOrdinal::UNKNOWN);
     }
+    // Host memory after the devices.
+    devices.sort_by_key(|device| (*device == DeviceOrdinal::HOST, device.0));
     devices
         .into_iter()
         .map(|device| on_device(process, device, clock))

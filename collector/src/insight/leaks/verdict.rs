@@ -21,8 +21,10 @@ const BURST_FLOOR_NS: u64 = 1_000_000;
 const EARLY: f64 = 0.25;
 /// A place that was silent for longer than this part of the run at its end, while others went on, has stopped.
 const RECENT: f64 = 0.15;
-/// The same where nothing else happened meanwhile either: a program that ends takes its time.
+/// A program in which nothing at all happened for longer than this part of its run has stopped growing.
 const QUIET: f64 = 0.3;
+/// Unless it was no longer than a program may take to end.
+const WIND_DOWN_NS: f64 = 5e8;
 /// Under this part of its most, memory counts as given back.
 const GIVEN_BACK: f64 = 0.5;
 /// What is gone again is only spoken of if it had grown for this part of the run.
@@ -158,7 +160,9 @@ fn by_repetitions(history: &History, past: &PlaceHistory, layer: Layer) -> Verdi
     let Some((begin_ns, end_ns)) = history.span_ns() else {
         return Verdict::Harmless(HarmlessKind::OneShot);
     };
-    let run_ns = end_ns.saturating_sub(begin_ns).max(1) as f64;
+    // While a program winds down nothing happens that its own time could be told by.
+    let active_ns = history.active_until_ns().min(end_ns);
+    let run_ns = active_ns.saturating_sub(begin_ns).max(1) as f64;
     let cached = layer == Layer::TorchBlock;
     let mut uses = past
         .repetitions
@@ -167,15 +171,11 @@ fn by_repetitions(history: &History, past: &PlaceHistory, layer: Layer) -> Verdi
         // A tight loop looks like one burst; where nothing caches, each allocation counts.
         uses = past.repetitions.births();
     }
-    let silent_ns = end_ns.saturating_sub(past.last.time_ns);
+    let silent_ns = active_ns.saturating_sub(past.last.time_ns) as f64;
+    let quiet_ns = end_ns.saturating_sub(active_ns) as f64;
     let rhythm_ns = 3.0 * past.repetitions.usual_gap_ns() as f64;
-    let others_went_on_ns = history.active_until_ns().saturating_sub(past.last.time_ns);
-    let share = if others_went_on_ns as f64 <= rhythm_ns {
-        QUIET
-    } else {
-        RECENT
-    };
-    let still_growing = silent_ns as f64 <= (share * run_ns).max(rhythm_ns);
+    let still_growing = silent_ns <= (RECENT * run_ns).max(rhythm_ns)
+        && quiet_ns <= (QUIET * run_ns).max(rhythm_ns).max(WIND_DOWN_NS);
     let finding = |kind, growth: Growth, still_growing, given_back| {
         let from = at(&uses, growth.from);
         let to = at(&uses, growth.to);
