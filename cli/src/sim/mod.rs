@@ -10,6 +10,7 @@ pub(crate) mod notes;
 pub(crate) mod report;
 pub(crate) mod search;
 
+use std::collections::HashSet;
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -85,12 +86,16 @@ impl Simulation {
         ]
     }
 
-    /// What is to be preloaded: by bare name, so that whoever asks for NVIDIA's library of that name later, from wherever, is
-    /// given ours. PyTorch's libraries carry a search path of their own that comes before `LD_LIBRARY_PATH`.
+    /// What is to be preloaded, so that whoever asks for NVIDIA's libraries later, from wherever, is given ours: PyTorch's own
+    /// carry a search path that comes before `LD_LIBRARY_PATH`, and so may the interpreter (Conda's does), which rules out bare
+    /// names. Each file once: the stubs take their other names by themselves.
     pub(crate) fn preload(&self) -> Vec<OsString> {
+        let folder = self.folder.path().join("lib");
+        let mut files = HashSet::new();
         self.libraries
             .iter()
-            .map(|library| library.name.into())
+            .filter(|library| files.insert(&library.file))
+            .map(|library| folder.join(library.name).into())
             .collect()
     }
 

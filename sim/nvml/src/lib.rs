@@ -6,11 +6,12 @@
 //! It tells of all devices of the machine, whatever `CUDA_VISIBLE_DEVICES` says,
 //! which is for CUDA alone.
 //! Of other processes it knows what the driver knows: those that share a
-//! machine's file (`GPUMEM_SIM_MACHINE`) and have taken memory. PyTorch needs it for expandable segments,
-//! where it calls it through pointers that it does not check.
+//! machine's file (`GPUMEM_SIM_MACHINE`) and have taken memory. PyTorch needs it
+//! for expandable segments, where it calls it through pointers that it does not
+//! check.
 //!
-//! Memory, processes, names and versions are told; sensors, links and fabrics
-//! answer `NVML_ERROR_NOT_SUPPORTED`.
+//! Memory, processes, names and versions are told; sensors and links answer
+//! `NVML_ERROR_NOT_SUPPORTED`.
 
 // The functions bear the library's names.
 #![allow(non_snake_case)]
@@ -18,6 +19,7 @@
 mod abi;
 mod device;
 mod driver;
+mod fabric;
 mod library;
 mod memory;
 mod refused;

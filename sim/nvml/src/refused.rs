@@ -1,4 +1,4 @@
-//! What a simulated device does not have: sensors, links, fabrics, instances.
+//! What a simulated device does not have: sensors, links, instances.
 
 use crate::abi::NOT_SUPPORTED;
 
@@ -14,8 +14,6 @@ macro_rules! refused {
 }
 
 refused! {
-    nvmlDeviceGetGpuFabricInfo
-    nvmlDeviceGetGpuFabricInfoV
     nvmlDeviceGetMigMode
     nvmlDeviceGetNvLinkRemoteDeviceType
     nvmlDeviceGetNvLinkRemotePciInfo_v2

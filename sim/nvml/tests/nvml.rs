@@ -100,6 +100,19 @@ fn it_tells_what_the_driver_has() {
     assert_eq!(memory, [8 << 30, (8 << 30) - 4 * MIB, 4 * MIB]);
     assert_eq!(ask(0), (7, 1, 0, 0));
     assert_eq!(ask(4), (0, 1, std::process::id(), 4 * MIB));
+    // A second version of the structure: no fabric, and what lies behind the first version's members is left alone.
+    let mut fabric = [0xff_u8; 40];
+    fabric[..4].copy_from_slice(&0x0200_0024_u32.to_ne_bytes());
+    assert_eq!(
+        call!(nvml, nvmlDeviceGetGpuFabricInfoV(device => usize, fabric.as_mut_ptr() => *mut u8)),
+        0
+    );
+    assert_eq!(fabric[..4], 0x0200_0024_u32.to_ne_bytes());
+    assert_eq!((&fabric[4..29], fabric[32]), (&[0; 25][..], 0xff));
+    assert_eq!(
+        call!(nvml, nvmlDeviceGetGpuFabricInfoV(device => usize, std::ptr::null_mut() => *mut u8)),
+        2
+    );
     // What a simulated device does not have.
     assert_eq!(call!(nvml, nvmlDeviceGetTemperature()), 3);
 }
