@@ -77,6 +77,24 @@ def test_totals_with_expandable_segments(bench):
     totals(bench, EXPANDABLE)
 
 
+def held(bench, settings, layer):
+    """Where torch counts nothing itself: what we say is alive is what the script holds, to the byte."""
+    bench.need_torch()
+    said, rows = bench.recorded([bench.python, os.path.join(JOBS, "held.py")], settings)
+    (row,) = [row for row in rows if row["device"] == 0]
+    assert row["live_at_exit_bytes"] == json.loads(said.splitlines()[-1])["held_bytes"] > 10 << 20, row["live_at_exit_bytes"]
+    assert row["lost_events"] == 0 and row["torch_totals"] is None, row["torch_totals"]
+    assert {other["layer"] for other in row["not_leaks"] if other["layer"]} <= {layer}, row["not_leaks"]
+
+
+def test_bytes_of_the_asynchronous_backend(bench):
+    held(bench, {"PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync"}, "pool")
+
+
+def test_bytes_without_a_cache(bench):
+    held(bench, {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}, "device")
+
+
 def named(bench, settings=(), preload=False):
     """A kept tensor is named by its line and its bytes a step."""
     bench.need_torch()

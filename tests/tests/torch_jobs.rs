@@ -32,6 +32,8 @@ macro_rules! suite {
 suite! {
     test_totals_of_the_default_allocator
     test_totals_with_expandable_segments
+    test_bytes_of_the_asynchronous_backend
+    test_bytes_without_a_cache
     test_a_leak_is_named_under_run
     test_a_leak_in_expandable_segments_is_named
     test_a_leak_is_named_under_plain_preload
