@@ -17,12 +17,16 @@ def read(path):
         return {row["name"]: row for row in json.load(file)}
 
 
+def versions(rows, key):
+    return ", ".join(sorted({row[key] for row in rows.values() if row.get(key)})) or "-"
+
+
 def ratio(real, simulated, key):
     return simulated[key] / real[key] if real[key] else float(simulated[key] == 0)
 
 
 def judged(real, simulated):
-    """A table's cells, and what is wrong with the program, or nothing."""
+    """The table's cells of a program, and what is wrong with it, or nothing."""
     for side, row in (("GPU", real), ("simulated device", simulated)):
         if row is None or "error" in row:
             return ["-"] * 6, f"{side}: {row['error'] if row else 'not run'}"
@@ -34,7 +38,7 @@ def judged(real, simulated):
             wrong.append(f"{key.replace('_', ' ')} is off by {abs(part - 1):.1%}")
     for key in ("device_allocations", "retries"):
         cells.append(f"{simulated[key]} / {real[key]}")
-    for key in ("torch", "transformers", "steps", "largest_batch"):
+    for key in ("torch", "steps", "largest_batch"):
         if simulated.get(key) != real.get(key):
             wrong.append(f"{key.replace('_', ' ')}: {simulated.get(key)} / {real.get(key)}")
     return cells, "; ".join(wrong)
@@ -44,7 +48,9 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     real, simulated = read(sys.argv[1]), read(sys.argv[2])
-    print("Simulated / real, bytes.\n")
+    for key in ("device", "torch", "transformers"):
+        print(f"{key}: {versions(simulated, key)} / {versions(real, key)}  ")
+    print("\nSimulated / real, bytes.\n")
     print("| program | peak allocated | ratio | peak reserved | ratio | device allocations | retries | |")
     print("|---|---|---|---|---|---|---|---|")
     failed = False

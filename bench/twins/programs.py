@@ -3,7 +3,7 @@
 usage: programs.py NAME        prints one JSON line: what torch's allocator held, at its peak and at the end
        programs.py --list      the names
 
-Needs torch and a CUDA device; `gpt2*` and `vit_base` need transformers too, and use its configurations with random weights.
+Needs torch and a CUDA device; `gpt2`, `gpt2_cached` and `vit_base` need transformers too, and use its configurations with random weights.
 Every size is decided by Python alone (seeded where it is random), never by a number that the device computed, since the
 simulated device computes none.
 """
@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import random
+import resource
 import sys
 import time
 
@@ -19,7 +20,10 @@ EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
 
 
 def program(name=None, environment=None, **arguments):
-    """Enters a function, or a variant of it, among the programs. It returns how many steps it made and what else it found."""
+    """Enters a function, or a variant of it with other arguments or environment, among the programs.
+
+    It returns how many steps it made, or that and a dict of what else it found.
+    """
 
     def enter(function):
         PROGRAMS[name or function.__name__] = (function, arguments, environment or {})
@@ -186,16 +190,23 @@ def gpt2():
 
 
 @program()
-def gpt2_generate():
-    """Generation of a fixed number of tokens, since when to stop would be the device's word."""
+def gpt2_cached():
+    """Greedy decoding of a fixed number of tokens: `generate` asks the device whether to stop, so that it would not."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
     model = GPT2LMHeadModel(GPT2Config()).cuda().half().eval()
-    prompts = torch.randint(0, 50257, (16, 128)).cuda()
-    model.generate(prompts, attention_mask=torch.ones_like(prompts), do_sample=False, min_new_tokens=48, max_new_tokens=48,
-                   pad_token_id=50256)
-    return 48
+    prompts = token_batches(4, 16, 128, vocabulary=50257)
+    steps = 0
+    with torch.inference_mode():
+        for tokens in prompts:
+            cache = None
+            for _ in range(48):
+                answer = model(tokens, past_key_values=cache, use_cache=True)
+                cache = answer.past_key_values
+                tokens = answer.logits[:, -1:].argmax(-1)
+                steps += 1
+    return steps
 
 
 @program()
@@ -393,7 +404,8 @@ def kv_cache():
 
 
 def measured(name):
-    """Runs a program; what torch's allocator and the device held, in bytes."""
+    """Runs a program; what torch's allocator held, in bytes. host_peak is the resident memory of this process, where a
+    simulated device's memory lies too."""
     function, arguments, environment = PROGRAMS[name]
     os.environ.update(environment)
     import torch
@@ -420,6 +432,7 @@ def measured(name):
         "segments": stats.get("segment.all.current", 0),
         "device_allocations": stats.get("num_device_alloc", 0),
         "retries": stats.get("num_alloc_retries", 0),
+        "host_peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10,
         **found,
     }
 
