@@ -7,6 +7,7 @@
 mod libraries;
 pub(crate) mod machine;
 pub(crate) mod notes;
+pub(crate) mod patience;
 pub(crate) mod report;
 pub(crate) mod search;
 
@@ -24,6 +25,7 @@ pub(crate) use libraries::driver;
 use libraries::{Library, libraries};
 pub(crate) use machine::{Machine, SmallCopies};
 use notes::Notes;
+use patience::Patience;
 
 /// A simulated machine that is there, as long as this value is.
 pub(crate) struct Simulation {
@@ -97,6 +99,11 @@ impl Simulation {
             .filter(|library| files.insert(&library.file))
             .map(|library| folder.join(library.name).into())
             .collect()
+    }
+
+    /// Says something when the program goes on without need.
+    pub(crate) fn patience(&self) -> Patience {
+        Patience::over(self.folder.path().join("notes"))
     }
 
     /// What the simulated driver noted in all processes.

@@ -112,6 +112,11 @@ impl Notes {
         self.refused
     }
 
+    /// Whether a tensor was asked for yes or no.
+    pub(super) fn is_steered(&self) -> bool {
+        self.copies.contains_key("is_nonzero")
+    }
+
     /// What could not be known: sizes first, then values, then functions.
     pub(crate) fn unknown(&self) -> Vec<Unknown> {
         let of = |sized: bool| {

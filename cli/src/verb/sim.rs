@@ -129,6 +129,7 @@ pub(crate) fn sim(arguments: &SimArguments) -> Result<ExitCode, Failure> {
 
 /// Runs the program once, with its own input and output.
 fn once(arguments: &SimArguments, simulation: &Simulation) -> Result<SimReport, Failure> {
+    let patience = simulation.patience();
     let outcome = run(&Job {
         command: arguments.command.clone(),
         environment: simulation.environment(),
@@ -141,7 +142,9 @@ fn once(arguments: &SimArguments, simulation: &Simulation) -> Result<SimReport, 
         },
         timeout: arguments.timeout,
         wait: false,
-    })?;
+    });
+    patience.end();
+    let outcome = outcome?;
     Ok(SimReport::of(
         simulation.machine(),
         &arguments.command,
