@@ -386,6 +386,7 @@ fn not_leaks(rows: &[NotLeak], style: Style) -> String {
         .map(|row| {
             let name = match row.kind {
                 HarmlessKind::OneShot => "made once",
+                HarmlessKind::Kept => "made and kept",
                 HarmlessKind::WarmUp => "warm-up",
                 HarmlessKind::Workspace => "workspace",
                 HarmlessKind::Pool => "cached by the allocator",

@@ -152,6 +152,10 @@ pub(super) fn harmless(kind: HarmlessKind, past: &PlaceHistory) -> String {
     };
     match kind {
         HarmlessKind::OneShot => format!("{} made once and kept.", blocks(past.live_blocks)),
+        HarmlessKind::Kept => format!(
+            "{} made here and kept. That it goes on growing was not seen.",
+            blocks(past.births)
+        ),
         HarmlessKind::WarmUp => "Made in the first part of the run only.".into(),
         HarmlessKind::Workspace => {
             "Scratch memory that a CUDA library keeps for each stream.".into()

@@ -231,6 +231,8 @@ pub struct HeldBy {
 pub enum HarmlessKind {
     /// Made once and kept: weights, optimizer state.
     OneShot,
+    /// Made in several uses and kept, without growing on, or too few to tell.
+    Kept,
     /// Made in the first steps only.
     WarmUp,
     /// A library's own scratch memory.

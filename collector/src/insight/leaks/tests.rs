@@ -359,6 +359,25 @@ fn memory_that_waits_to_be_dropped_at_once_is_retained() {
 }
 
 #[test]
+fn a_few_blocks_that_are_kept_were_not_made_once() {
+    let mut program = Program::new();
+    for _ in 0..3 {
+        program.pause(50);
+        program.block(16 * MIB, "few.py:7 load");
+    }
+    program.push(finalising());
+    let row = program.row();
+    assert!(row.leaks.is_empty());
+    let kinds: Vec<HarmlessKind> = row.not_leaks.iter().map(|row| row.kind).collect();
+    assert_eq!(kinds, [HarmlessKind::Kept]);
+    assert!(
+        row.not_leaks[0].why.starts_with("3 blocks made here"),
+        "{:?}",
+        row.not_leaks
+    );
+}
+
+#[test]
 fn a_list_in_a_program_without_a_clock_grows_by_its_own_repetitions() {
     let mut program = Program::new();
     for _ in 0..20 {

@@ -370,7 +370,7 @@ fn harmless_by_repetitions(
     } else if past.deaths == 0 && last_share <= EARLY {
         HarmlessKind::WarmUp
     } else if past.deaths == 0 {
-        HarmlessKind::OneShot
+        HarmlessKind::Kept
     } else {
         HarmlessKind::Bounded
     }
