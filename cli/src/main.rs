@@ -54,13 +54,7 @@ fn main() -> ExitCode {
         Verb::Sim(arguments) => verb::sim::sim(&arguments),
     };
     done.unwrap_or_else(|failure| {
-        let cause = format!("{:#}", failure.error);
-        // What was made safe already keeps its lines.
-        let cause = if failure.is_clean {
-            cause
-        } else {
-            show::text::clean(&cause)
-        };
+        let cause = show::text::clean(&format!("{:#}", failure.error));
         show::say(&format!("gpumem: {cause}\n"));
         ExitCode::from(failure.status)
     })
@@ -70,7 +64,6 @@ fn main() -> ExitCode {
 struct Failure {
     status: u8,
     error: anyhow::Error,
-    is_clean: bool,
 }
 
 impl Failure {
@@ -86,18 +79,6 @@ impl Failure {
     const NOT_FOUND: u8 = 127;
 
     fn with(status: u8) -> impl FnOnce(anyhow::Error) -> Self {
-        move |error| Self {
-            status,
-            error,
-            is_clean: false,
-        }
-    }
-
-    /// The same, whose text has lines of its own and is safe for a terminal.
-    fn verbatim(self) -> Self {
-        Self {
-            is_clean: true,
-            ..self
-        }
+        move |error| Self { status, error }
     }
 }

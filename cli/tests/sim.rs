@@ -30,7 +30,8 @@ fn wrong_usage_names_the_choices() {
             &["sim", "t4", "--device", "t4", "--", "true"],
             "cannot be used with",
         ),
-        (&["sim", "--memory", "16GB", "--", "true"], "16GB"),
+        (&["sim", "--memory", "16GX", "--", "true"], "16GX"),
+        (&["sim", "--memory", "16", "--", "true"], "16GiB"),
         (
             &["sim", "t4", "--memory", "1MiB", "--", "true"],
             "more than the",

@@ -18,6 +18,9 @@ pub(crate) fn heading(session: &Session, now_ns: u64) -> String {
         return "no process made a CUDA call\n".into();
     };
     let mut facts = Vec::new();
+    if let Some(device) = who::simulated(first) {
+        facts.push(format!("simulated {}", cut(&clean(&device), 12)));
+    }
     let processes = session.processes.len();
     let ranks = ranks(&session.processes);
     facts.extend(named(&ranks));

@@ -69,7 +69,7 @@ fn machine(report: &SimReport) -> String {
 
 fn verdict(report: &SimReport, style: Style) -> String {
     let word = match report.verdict {
-        Verdict::Fits => style.fine("FITS"),
+        Verdict::Fits => fits(report, style),
         Verdict::DoesNotFit => style.alarm("DOES NOT FIT"),
         Verdict::Inconclusive => style.strong("CANNOT BE TOLD"),
     };
@@ -80,7 +80,26 @@ fn verdict(report: &SimReport, style: Style) -> String {
     if let Some(why) = report.why.as_ref().filter(|_| !is_told) {
         out.push_str(&format!("{}.\n", wrap(&sentence(why), 0, WIDTH)));
     }
+    out.push_str(&doubt(report));
     out
+}
+
+/// That it fits; with a mark where data decide how much is needed.
+fn fits(report: &SimReport, style: Style) -> String {
+    if report.certain {
+        style.fine("FITS")
+    } else {
+        style.strong("FITS?")
+    }
+}
+
+/// What the mark is for.
+fn doubt(report: &SimReport) -> String {
+    if report.certain || report.verdict != Verdict::Fits {
+        return String::new();
+    }
+    let text = "Data decide the size of some tensors (see below). They were taken to be empty here: where they are not, it needs more.";
+    format!("{}\n", wrap(text, 0, WIDTH))
 }
 
 /// With its first letter a capital.
@@ -234,9 +253,13 @@ fn ran_out(
 fn found(report: &SimReport, search: &SearchRow, style: Style) -> String {
     let noun = search.name.as_deref().unwrap_or("value");
     let mut out = match search.largest {
+        _ if report.verdict == Verdict::Inconclusive => format!(
+            "{}  the search ended early\n",
+            style.strong("CANNOT BE TOLD")
+        ),
         Some(value) => format!(
             "{}  {noun} {} is the largest that fits\n",
-            style.fine("FITS"),
+            fits(report, style),
             count(value)
         ),
         None => format!(
@@ -247,6 +270,11 @@ fn found(report: &SimReport, search: &SearchRow, style: Style) -> String {
     };
     out.push_str(&format!("      {}\n\n", machine(report)));
     out.push_str(&tries(search, noun));
+    if report.verdict == Verdict::Inconclusive {
+        let why = report.why.as_deref().unwrap_or_default();
+        out.push_str(&format!("\n{}.\n", wrap(&sentence(why), 0, WIDTH)));
+        return out;
+    }
     let best = search
         .tried
         .iter()
@@ -268,13 +296,13 @@ fn found(report: &SimReport, search: &SearchRow, style: Style) -> String {
     } else {
         ""
     };
-    let text = format!("{}{edge}", next(report, search, &sentence(noun)));
-    out.push_str(&format!("{}\n", wrap(&text, 0, WIDTH)));
+    let text = format!("{}{edge}", next(search, &sentence(noun)));
+    out.push_str(&format!("{}\n{}", wrap(&text, 0, WIDTH), doubt(report)));
     out
 }
 
 /// What the next value would need.
-fn next(report: &SimReport, search: &SearchRow, noun: &str) -> String {
+fn next(search: &SearchRow, noun: &str) -> String {
     let Some(next) = &search.next else {
         return "All of the range fits: nothing larger was tried.".into();
     };
@@ -286,24 +314,19 @@ fn next(report: &SimReport, search: &SearchRow, noun: &str) -> String {
             "{name}: what it needs could not be seen; it fails where there is room, too."
         );
     };
-    let enough = next.peak_reserved_bytes.map_or(need, |bytes| {
-        bytes.saturating_add(report.machine.context_bytes)
-    });
     if beyond > 0 {
         format!(
-            "{name}: {} in use at the peak, with the context {}: {} more than there is. A device with {} would do.",
+            "{name}: {} in use at the peak, with the context {}: {} more than there is.",
             size(peak),
             size(need),
-            size(beyond),
-            size(enough)
+            size(beyond)
         )
     } else {
         format!(
-            "{name}: {} in use at the peak, with the context {}. There is as much, but not in pieces that are large enough; a \
-             device with {} would do.",
+            "{name} would need {} at the peak, with the context {}. There is as much, but not in pieces that are large \
+             enough: it fails by little.",
             size(peak),
-            size(need),
-            size(enough)
+            size(need)
         )
     }
 }

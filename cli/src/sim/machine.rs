@@ -80,7 +80,7 @@ impl FromStr for Machine {
         };
         for part in parts {
             machine = match part.split_once('=') {
-                Some(("memory", text)) => machine.with_memory(parse_size(text)?)?,
+                Some(("memory", text)) => machine.with_memory(parse_memory(text)?)?,
                 Some(("count", text)) => machine.with_count(parse_count(text)?),
                 _ => {
                     return Err(format!(
@@ -96,7 +96,9 @@ impl FromStr for Machine {
 fn unknown(name: &str) -> String {
     let meant = matching(name);
     let keys: Vec<&str> = meant.iter().map(|device| device.key).collect();
-    let what = if meant.len() < DEVICES.len() {
+    let what = if meant.len() == 1 {
+        "is no device that can be simulated"
+    } else if meant.len() < DEVICES.len() {
         "may be one of several devices"
     } else {
         "is no device that can be simulated"
@@ -116,6 +118,20 @@ pub(crate) fn parse_count(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("the number of devices is from 1 to {COUNT}, as in count=2"))
 }
 
+/// The memory of a device: as [`parse_size`], with a unit.
+pub(crate) fn parse_memory(text: &str) -> Result<u64, String> {
+    if text
+        .trim()
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.')
+    {
+        return Err(format!(
+            "`{text}` has no unit: write {text}GiB for a card with {text} GB"
+        ));
+    }
+    parse_size(text)
+}
+
 /// A size in binary units: `24GiB`, `23.5 GiB`, `512MiB`, or bytes.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let text = text.trim();
@@ -123,12 +139,13 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         .find(|character: char| !character.is_ascii_digit() && character != '.')
         .unwrap_or(text.len());
     let (number, unit) = text.split_at(number_end);
-    let shift = match unit.trim() {
-        "" | "B" => Some(0),
-        "KiB" => Some(10),
-        "MiB" => Some(20),
-        "GiB" => Some(30),
-        "TiB" => Some(40),
+    // Cards are sold by "16 GB", and have binary ones.
+    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => Some(0),
+        "k" | "kb" | "kib" => Some(10),
+        "m" | "mb" | "mib" => Some(20),
+        "g" | "gb" | "gib" => Some(30),
+        "t" | "tb" | "tib" => Some(40),
         _ => None,
     };
     let bytes = number
@@ -150,10 +167,18 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 /// What small copies from the device bring: numbers that a kernel would have computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct SmallCopies {
     /// Copies of at most so many bytes bring zeros; 0: all bring what lies in the memory.
     pub(crate) zeroed_bytes: u64,
+}
+
+/// Zeros for all that a program reads as a number. What lies in memory may be anything: a gradient scaler that reads it as
+/// infinite skips the optimizer's steps, and the optimizer's state is never made.
+impl Default for SmallCopies {
+    fn default() -> Self {
+        Self { zeroed_bytes: 16 }
+    }
 }
 
 impl FromStr for SmallCopies {
@@ -221,7 +246,7 @@ mod tests {
         let why = |text: &str| text.parse::<Machine>().unwrap_err();
         assert!(why("voodoo2").contains("h200, "), "{}", why("voodoo2"));
         assert!(why("a100").contains("Choose one of:\n  a100-40, a100-80"));
-        assert!(why("t4,memory=16GB").contains("KiB, MiB, GiB or TiB"));
+        assert!(why("t4,memory=16GX").contains("KiB, MiB, GiB or TiB"));
         assert!(why("t4,memory=1MiB").contains("more than"));
         assert!(why("t4,count=0").contains("from 1 to 64"));
         assert!(why("t4,speed=2").contains("neither memory=SIZE nor count=N"));
@@ -233,10 +258,13 @@ mod tests {
         assert_eq!(parse_size("23.5 GiB"), Ok(47 << 29));
         assert_eq!(parse_size("4096"), Ok(4096));
         for wrong in [
-            "", "GiB", "-1GiB", "1.2.3GiB", "0", "99999TiB", "8 GB", "NaN",
+            "", "GiB", "-1GiB", "1.2.3GiB", "0", "99999TiB", "8 GX", "NaN",
         ] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(parse_memory("16 GB"), Ok(16 << 30));
+        assert_eq!(parse_memory("16g"), Ok(16 << 30));
+        assert!(parse_memory("16").unwrap_err().contains("16GiB"));
         assert_eq!("off".parse(), Ok(SmallCopies { zeroed_bytes: 0 }));
         assert_eq!("16".parse(), Ok(SmallCopies { zeroed_bytes: 16 }));
         assert!("on".parse::<SmallCopies>().is_err());

@@ -112,6 +112,18 @@ impl Notes {
         self.refused
     }
 
+    /// Whether a tensor was made whose size a kernel would have counted.
+    pub(super) fn sizes_unknown(&self) -> bool {
+        self.copies
+            .keys()
+            .any(|name| SIZED.contains(&name.as_str()))
+    }
+
+    /// Whether a number was read that a kernel would have computed.
+    pub(super) fn values_read(&self) -> bool {
+        !self.copies.is_empty()
+    }
+
     /// Whether a tensor was asked for yes or no.
     pub(super) fn is_steered(&self) -> bool {
         self.copies.contains_key("is_nonzero")

@@ -10,6 +10,9 @@ use crate::run::Outcome;
 use crate::show::notes::sentences;
 use crate::show::size::{many, size};
 
+/// The exit status of a program that Ctrl-C ended.
+pub(crate) const INTERRUPTED: i32 = 130;
+
 /// The first key of the report.
 pub(crate) const SCHEMA: &str = "gpumem.sim/1";
 
@@ -38,6 +41,8 @@ pub(crate) struct SimReport {
     pub(crate) times_short: u64,
     /// The peak of each process and device, as in `gpumem.peak/1`.
     pub(crate) processes: Vec<PeakRow>,
+    /// Whether no tensor was made whose size data decide: such were taken to be empty, and a real run may need more.
+    pub(crate) certain: bool,
     /// What could not be known.
     pub(crate) unknown: Vec<Unknown>,
     /// What else stands against the figures, in sentences.
@@ -141,7 +146,7 @@ impl SimReport {
             .into_iter()
             .filter(|row| row.peak_bytes > 0 || row.out_of_memory.is_some())
             .collect();
-        let (verdict, why) = verdict(outcome, &processes);
+        let (verdict, why) = verdict(outcome, &processes, notes);
         let context_bytes = machine.device.context_bytes;
         let by_rows = processes
             .iter()
@@ -170,6 +175,7 @@ impl SimReport {
             left_bytes: machine.memory_bytes.saturating_sub(device_peak_bytes),
             times_short: notes.refused(),
             processes,
+            certain: !notes.sizes_unknown(),
             unknown: notes.unknown(),
             notes: sentences(&outcome.session),
             search: None,
@@ -194,7 +200,7 @@ impl SimReport {
     }
 }
 
-fn verdict(outcome: &Outcome, rows: &[PeakRow]) -> (Verdict, Option<String>) {
+fn verdict(outcome: &Outcome, rows: &[PeakRow], notes: &Notes) -> (Verdict, Option<String>) {
     let times: u64 = rows.iter().map(|row| row.times_out_of_memory).sum();
     let asked = rows
         .iter()
@@ -224,11 +230,20 @@ fn verdict(outcome: &Outcome, rows: &[PeakRow]) -> (Verdict, Option<String>) {
     }
     if outcome.failed {
         let how = match outcome.code {
+            Some(INTERRUPTED) => {
+                let why = "it was interrupted before it ended: what it took until then is below";
+                return (Verdict::Inconclusive, Some(why.into()));
+            }
             Some(code) if code > 128 => format!("signal {} ended it", code - 128),
             Some(code) => format!("it ended with status {code}"),
             None => "it failed".into(),
         };
-        let why = format!("{how}, and not for want of device memory: see what it said");
+        let simulated = if notes.sizes_unknown() || notes.values_read() {
+            ". It read numbers that no kernel computed here: that may be why"
+        } else {
+            ""
+        };
+        let why = format!("{how}, and not for want of device memory: see what it said{simulated}");
         return (Verdict::Inconclusive, Some(why));
     }
     if rows.is_empty() {

@@ -13,8 +13,9 @@ use gpumem_collector::insight::fit::Search;
 use super::report::{NextRow, SearchRow, SimReport, TriedRow, Verdict};
 use super::{Machine, Simulation};
 use crate::run::{Job, Output, Recording, run};
+use crate::show::WIDTH;
 use crate::show::size::{size, span};
-use crate::show::text::clean;
+use crate::show::text::{clean, wrap};
 use crate::{Failure, show};
 
 /// Memory of the machine on which is seen what a value needs that does not fit: more than any has.
@@ -119,8 +120,23 @@ pub(crate) fn search(task: &Task<'_>, simulation: &mut Simulation) -> Result<Sim
     let mut search = Search::new(low, high, room_bytes);
     let mut largest: Option<(u64, SimReport)> = None;
     let mut smallest: Option<SimReport> = None;
+    let row = |search: &Search, next| SearchRow {
+        name: task.vary.name.clone(),
+        low,
+        high,
+        largest: search.largest().map(|(value, _)| value),
+        next,
+        tried: search
+            .tried()
+            .map(|(value, tried)| TriedRow { value, tried })
+            .collect(),
+    };
     while let Some(value) = search.next_value() {
-        let report = try_value(task, simulation, machine, value)?;
+        let mut report = try_value(task, simulation, machine, value)?;
+        if report.verdict == Verdict::Inconclusive {
+            report.search = Some(row(&search, None));
+            return Ok(report);
+        }
         let tried = report.tried();
         search.record(value, tried);
         if tried.fits && largest.as_ref().is_none_or(|(known, _)| *known < value) {
@@ -133,17 +149,7 @@ pub(crate) fn search(task: &Task<'_>, simulation: &mut Simulation) -> Result<Sim
     let next = next
         .map(|value| need(task, simulation, value))
         .transpose()?;
-    let row = SearchRow {
-        name: task.vary.name.clone(),
-        low,
-        high,
-        largest: search.largest().map(|(value, _)| value),
-        next,
-        tried: search
-            .tried()
-            .map(|(value, tried)| TriedRow { value, tried })
-            .collect(),
-    };
+    let row = row(&search, next);
     let mut report = largest
         .map(|(_, report)| report)
         .or(smallest)
@@ -152,7 +158,7 @@ pub(crate) fn search(task: &Task<'_>, simulation: &mut Simulation) -> Result<Sim
     Ok(report)
 }
 
-/// Runs the command with one value. A program that fails otherwise than for memory ends the search, with its last lines.
+/// Runs the command with one value. A program that fails otherwise than for memory ends the search: its last lines are said.
 fn try_value(
     task: &Task<'_>,
     simulation: &mut Simulation,
@@ -165,15 +171,12 @@ fn try_value(
     if report.verdict == Verdict::Inconclusive {
         let why = report.why.clone().unwrap_or_default();
         let lines = last_lines(&output);
-        let said = if lines.is_empty() {
-            String::new()
-        } else {
-            format!("its last lines:\n{lines}\ngpumem: ")
-        };
-        return Err(Failure::with(Verdict::Inconclusive.status())(anyhow!(
-            "{said}the search ends at {noun} {value}: {why}"
-        ))
-        .verbatim());
+        if !lines.is_empty() {
+            show::say(&format!("gpumem: its last lines:\n{lines}\n"));
+        }
+        let end = format!("the search ends at {noun} {value}: {why}");
+        show::say(&format!("gpumem: {}\n", wrap(&end, 8, WIDTH)));
+        return Ok(report);
     }
     let tried = report.tried();
     let how = if tried.fits {

@@ -10,8 +10,8 @@ use clap::Args;
 
 use crate::run::{Job, Output, Recording, run};
 use crate::show::colour::Style;
-use crate::sim::machine::{DEFAULT, devices, parse_count, parse_size};
-use crate::sim::report::SimReport;
+use crate::sim::machine::{DEFAULT, devices, parse_count, parse_memory};
+use crate::sim::report::{INTERRUPTED, SimReport, Verdict};
 use crate::sim::search::{Task, Vary, search};
 use crate::sim::{Machine, Simulation, SmallCopies};
 use crate::{Failure, show};
@@ -34,12 +34,12 @@ with --vary. CMD is run for some values, each time to its end or for 10 minutes
 it does not fit.
 
 What depends on computed values cannot be known (how many elements are not zero,
-a beam search): the operators are named. --small-d2h 16 makes all numbers that
-are read back 0, where what lies in the memory leads a program astray.
+a beam search): the operators are named, and numbers that are read back are 0.
+With --small-d2h off they are what lies in the memory.
 
 The exit status is 0 if it fits, 1 if it does not, 2 for wrong usage, 4 if that
-cannot be told since CMD failed otherwise, took too long or used no GPU; 125 to
-127 as with gpumem run.
+cannot be told since CMD failed otherwise, took too long or used no GPU, 130 if
+Ctrl-C ended it; 125 to 127 as with gpumem run.
 
 Examples:
   gpumem sim --devices
@@ -56,12 +56,12 @@ pub(crate) struct SimArguments {
     #[arg(long, value_name = "DEVICE")]
     device: Option<Machine>,
     /// Memory of each device [default: its own]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     memory: Option<u64>,
     /// How many devices there are [default: 1]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     count: Option<u32>,
-    /// Copies to the host up to N bytes bring 0 [off]
+    /// Copies to the host up to N bytes bring 0 [default: 16]
     #[arg(long, value_name = "N|off")]
     small_d2h: Option<SmallCopies>,
     /// Find the largest that fits: NAME=LOW..HIGH
@@ -155,7 +155,8 @@ fn once(arguments: &SimArguments, simulation: &Simulation) -> Result<SimReport, 
 
 fn print(arguments: &SimArguments, mut report: SimReport) -> Result<ExitCode, Failure> {
     let status = match &report.search {
-        Some(search) if search.largest.is_some() => 0,
+        _ if report.exit_status == Some(INTERRUPTED) => INTERRUPTED as u8,
+        Some(search) if search.largest.is_some() && report.verdict != Verdict::Inconclusive => 0,
         _ => report.verdict.status(),
     };
     let printed = if arguments.json {

@@ -29,6 +29,8 @@ pub struct ProcessRow {
     pub host: String,
     /// Its rank in its job.
     pub rank: Option<u32>,
+    /// The simulated device that it ran on; null for a real one.
+    pub simulated: Option<String>,
     /// The ordinals of the devices on which it holds or held memory.
     pub devices: Vec<i16>,
     /// `running`, `ended` or `killed`; null where that cannot be told.
@@ -64,6 +66,7 @@ fn row(process: &Process) -> ProcessRow {
         command: who::command(process),
         host: definition.host.clone(),
         rank: who::rank(process),
+        simulated: who::simulated(process),
         devices: on_devices().map(|(device, _)| device.0).collect(),
         state: Some(process.state())
             .filter(|state| *state != State::Unknown)

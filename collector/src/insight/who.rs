@@ -15,6 +15,17 @@ pub fn command(process: &Process) -> String {
     }
 }
 
+/// The simulated device that the process ran on, as `gpumem sim --devices` names it.
+pub fn simulated(process: &Process) -> Option<String> {
+    let environment = &process.definition().environment;
+    let device = environment
+        .iter()
+        .find(|(name, _)| name == "GPUMEM_SIM_DEVICE");
+    device
+        .map(|(_, device)| device.clone())
+        .filter(|device| !device.is_empty())
+}
+
 /// The rank of a process in its job.
 pub fn rank(process: &Process) -> Option<u32> {
     let environment = &process.definition().environment;

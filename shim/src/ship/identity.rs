@@ -27,6 +27,7 @@ const VARIABLES: &[&str] = &[
     "XLA_PYTHON_CLIENT_MEM_FRACTION",
     "XLA_PYTHON_CLIENT_ALLOCATOR",
     "GPUMEM_SESSION",
+    "GPUMEM_SIM_DEVICE",
 ];
 
 /// Words in a flag's or variable's name that make its value a secret.

@@ -152,6 +152,36 @@ fn the_largest_that_fits() {
 }
 
 #[test]
+fn what_data_decide_puts_a_mark_on_the_answer() {
+    let mut report = report(&training(false), "rtx-4090", 0);
+    assert!(shown(&report).starts_with("\nFITS  "));
+    report.certain = false;
+    let text = shown(&report);
+    assert!(text.starts_with("\nFITS?  "), "{text}");
+    assert!(text.contains("it needs more.\n"), "{text}");
+}
+
+#[test]
+fn a_search_that_ended_early_shows_what_it_found() {
+    let mut report = report(&training(false), "t4", 130);
+    assert_eq!(report.verdict, Verdict::Inconclusive);
+    let tried = Tried {
+        fits: true,
+        peak_bytes: 400 * MIB,
+        peak_reserved_bytes: 500 * MIB,
+    };
+    report.search = Some(SearchRow {
+        name: Some("batch".into()),
+        low: 1,
+        high: None,
+        largest: Some(8),
+        next: None,
+        tried: vec![TriedRow { value: 8, tried }],
+    });
+    insta::assert_snapshot!(shown(&report));
+}
+
+#[test]
 fn the_keys_of_the_report() {
     let json = serde_json::to_value(report(&training(true), "t4", 1)).expect("JSON");
     let keys = |value: &serde_json::Value| -> Vec<String> {

@@ -108,6 +108,7 @@ fn on_device(process: &Process, device: DeviceOrdinal, clock: Option<ClockSource
         command: who::command(process),
         host: process.definition().host.clone(),
         rank: who::rank(process),
+        simulated: who::simulated(process),
         device: (device.0 >= 0).then_some(device.0),
         on_host: device == DeviceOrdinal::HOST,
         device_uuid: uuid,

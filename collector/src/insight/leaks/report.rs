@@ -29,6 +29,8 @@ pub struct ProcessLeaks {
     pub host: String,
     /// Its rank in its job.
     pub rank: Option<u32>,
+    /// The simulated device that it ran on; null for a real one.
+    pub simulated: Option<String>,
     /// The device's ordinal in this process; null for host memory, and where the device could not be told.
     pub device: Option<i16>,
     /// Whether this row is of host memory.
