@@ -247,10 +247,9 @@ fn opened_alike(
     (chain, objects): &mut (Window, Window),
     bounds: Bounds,
 ) -> (&mut Window, &mut Window) {
-    if chain.is_open() {
-        objects.open(bounds);
-    } else {
-        objects.close();
+    match chain.state() {
+        Some(state) => objects.open(bounds, state),
+        None => objects.close(),
     }
     (chain, objects)
 }

@@ -2,6 +2,8 @@
 //
 // Preloaded, so that the probe's reads through the kernel come here.
 #define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -24,6 +26,32 @@ ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long loc
 }
 
 int gate_calls(void) { return __atomic_load_n(&calls, __ATOMIC_RELAXED); }
+
+static void *without_frames(void *capture) {
+    int (*ensure)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
+    void (*release)(int) = (void (*)(int))dlsym(RTLD_DEFAULT, "PyGILState_Release");
+    void *(*save)(void) = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyEval_SaveThread");
+    void (*restore)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "PyEval_RestoreThread");
+    static char text[1 << 16];
+    int state = ensure();
+    void *saved = save();
+    long before = gate_calls();
+    ((size_t (*)(int, char *, size_t))capture)(0, text, sizeof text);
+    long made = gate_calls() - before;
+    restore(saved);
+    release(state);
+    return (void *)made;
+}
+
+// Captures on a thread that has a state of Python's, no frames and not the GIL, as a thread of a backward pass; gives the reads
+// through the kernel that it took. To be called without the GIL.
+long gate_without_frames(void *capture) {
+    pthread_t thread;
+    void *made = (void *)-1;
+    if (pthread_create(&thread, 0, without_frames, capture) == 0)
+        pthread_join(thread, &made);
+    return (long)made;
+}
 
 // Captures with the gate shut in the walk: writes a byte to `entered` there and waits for one from `go`. Writes the number of
 // Python frames, as one byte, to `done`, and does not come back to Python.

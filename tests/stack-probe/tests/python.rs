@@ -199,6 +199,7 @@ def deep(n):
 assert probe.probe_id(0) > 1
 calls = gate.gate_calls()
 assert probe.probe_id(0) > 1 and gate.gate_calls() == calls, 'the first thread reads as it lies there'
+assert gate.gate_without_frames(capture) == 0
 threading.Thread(target=deep, args=(200,), daemon=True).start()
 assert os.read(entered[0], 1) and before == [0]
 class Last:

@@ -82,7 +82,7 @@ impl PythonStack {
         window: &mut Window,
         fold: &mut Fold,
     ) -> Option<Self> {
-        window.open(*bounds);
+        window.open(*bounds, thread_state);
         let mut walked = *fold;
         let stack = Self::walk(layout, thread_state, bounds, window, &mut walked);
         // The flag is set before anything is freed: not set now, then all that was read was alive.
