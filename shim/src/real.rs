@@ -126,10 +126,30 @@ pub(crate) fn pin_driver() {
     if DRIVER_END.load(Ordering::Acquire) == 0 || PINNED.swap(true, Ordering::Relaxed) {
         return;
     }
+    pin(DRIVER_FILE);
+}
+
+/// Keeps Python's interpreter mapped, whose functions we ask, if it was met. To be called as [`pin_driver`].
+#[cold]
+pub(crate) fn pin_python() {
+    /// Relaxed: at worst it is pinned twice.
+    static PINNED: AtomicBool = AtomicBool::new(false);
+    let Some(file) = crate::stack::python_file() else {
+        return;
+    };
+    if !PINNED.swap(true, Ordering::Relaxed)
+        && let Ok(file) = file.to_str()
+    {
+        pin(file);
+    }
+}
+
+/// Takes a reference to a library that is mapped already, for ever.
+fn pin(file: &str) {
     let flags = libc::RTLD_NOLOAD | libc::RTLD_LAZY;
     // SAFETY: opens nothing that is not mapped already, so no constructor runs.
-    if let Ok(driver) = unsafe { Library::open(Some(DRIVER_FILE), flags) } {
-        core::mem::forget(driver);
+    if let Ok(library) = unsafe { Library::open(Some(file), flags) } {
+        core::mem::forget(library);
     }
 }
 

@@ -1,8 +1,10 @@
 //! What programs may do with the loader, and seldom do: names at the end of what is mapped, a driver that is closed and opened
 //! again.
 
+use std::path::Path;
+
 use gpumem_tests::place::finish;
-use gpumem_tests::{Place, cc};
+use gpumem_tests::{Place, cc, python};
 use gpumem_wire::Object;
 
 #[test]
@@ -18,6 +20,39 @@ fn a_name_is_not_read_past_its_end() {
         "{}",
         plain.out
     );
+}
+
+/// The functions of Python's that are asked stay where they are.
+#[test]
+fn a_python_that_was_closed_may_still_be_asked() {
+    for minor in [11, 12, 13] {
+        let Some(python) = python::interpreter(minor) else {
+            return;
+        };
+        let home = python.parent().and_then(Path::parent).expect("a prefix");
+        let library = home.join(format!("lib/libpython3.{minor}.so.1.0"));
+        if !library.is_file() {
+            // An interpreter without a shared library cannot be closed.
+            continue;
+        }
+        let place = Place::new();
+        let program = cc::program("closes_python.c", &place.path("closes_python"), &[]);
+        let mut command = place.preloaded(&program);
+        command.arg(&library).env("PYTHONHOME", home);
+        assert_eq!(finish(&mut command).well().out, "went on\n");
+        let session = place.spooled();
+        let [process] = &session.processes[..] else {
+            panic!("one process: {:?}", session.notes);
+        };
+        assert_eq!(
+            process
+                .live()
+                .iter()
+                .filter(|object| object.bytes == 1 << 20)
+                .count(),
+            4
+        );
+    }
 }
 
 #[test]

@@ -29,3 +29,5 @@ pub use history::{ClockSource, History};
 pub use place::{Framework, Layer, Place, PlaceId};
 pub use process::{Failure, Process, State};
 pub use session::Session;
+
+pub use gpumem_wire::define::PythonStatus;

@@ -54,7 +54,10 @@ impl State {
     }
 }
 
-/// An allocation that failed.
+/// `CUDA_ERROR_OUT_OF_MEMORY`.
+const OUT_OF_MEMORY: u64 = 2;
+
+/// An allocation that failed for want of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// [`Kind::BlockOom`]: a framework ran out of memory. [`Kind::AllocFailed`]: one call of the driver failed, which an
@@ -401,6 +404,10 @@ impl Process {
     }
 
     fn fail(&mut self, kind: Kind, event: &Event, time_ns: u64) {
+        // A call may fail for another reason, such as memory that is registered already.
+        if kind == Kind::AllocFailed && event.words[1] != OUT_OF_MEMORY {
+            return;
+        }
         self.failure_count += 1;
         if self.failures.len() >= FAILURES {
             return;

@@ -14,6 +14,7 @@ pub(crate) unsafe extern "C-unwind" fn dlclose(handle: *mut c_void) -> c_int {
         return -1;
     };
     real::pin_driver();
+    real::pin_python();
     // SAFETY: the program's own handle.
     let status = unsafe { real(handle) };
     stack::bump_epoch();

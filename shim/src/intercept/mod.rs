@@ -164,7 +164,10 @@ pub(crate) unsafe fn allocating(
         if status == SUCCESS {
             born(&call);
         } else {
-            let device = context::current_device();
+            let device = match object {
+                Object::PinnedHost | Object::RegisteredHost => DeviceOrdinal::HOST,
+                _ => context::current_device(),
+            };
             let words = [bytes as u64, status.into(), object as u64, 0];
             call.told_with_stack(Kind::AllocFailed, device, words);
         }

@@ -11,8 +11,8 @@ use super::merge::{Resolve, Sources};
 use super::module::{Desk, ModuleCache};
 use super::native::replay::DEEPEST;
 use super::native::walker::{Found, Walker};
-use super::native::{Bounds, Registers, object, rules};
-use super::python::{self, LineCache, PythonFrame, PythonStack, Window};
+use super::native::{Registers, object, rules};
+use super::python::{self, LineCache, PythonFrame, PythonStack};
 use super::scratch::{self, Scratch};
 
 /// What a hook wants to know.
@@ -133,8 +133,7 @@ fn full(scratch: &mut Scratch, start: Registers) -> StackId {
     let full_native = FULL_NATIVE.load(Ordering::Relaxed);
     let bounds = scratch.bounds;
     let mut fold = Fold::new();
-    let python =
-        PythonStack::of_this_thread(scratch.main, &bounds, &mut scratch.windows.0, &mut fold);
+    let python = PythonStack::of_this_thread(&bounds, &mut fold);
     let (innermost, outermost) = match &python {
         Some(stack) if !full_native => (stack.innermost_entry, stack.outermost_entry),
         _ => (None, None),
@@ -170,9 +169,7 @@ fn python_only(scratch: &mut Scratch) -> StackId {
     let mut fold = Fold::new();
     // Tells this stack from a full one with the same words.
     fold.word(u64::MAX);
-    let (main, bounds) = (scratch.main, scratch.bounds);
-    let python = PythonStack::of_this_thread(main, &bounds, &mut scratch.windows.0, &mut fold);
-    let Some(python) = python else {
+    let Some(python) = PythonStack::of_this_thread(&scratch.bounds, &mut fold) else {
         return StackId::NONE;
     };
     let hash = fold.finish();
@@ -189,15 +186,13 @@ fn resolve(scratch: &mut Scratch, sources: &Sources, hash: u64, era: u32) -> Sta
         UNSUPPORTED.fetch_add(1, Ordering::Relaxed);
     }
     let python_was_known = python::is_known();
-    let (chain, objects) = opened_alike(&mut scratch.windows, scratch.bounds);
     let mut resolver = Resolver {
         modules: &mut scratch.modules,
         lines: &mut scratch.lines,
-        objects,
         desk: &mut scratch.desk,
         epoch: sources.epoch,
     };
-    scratch.merged.merge(sources, chain, &mut resolver);
+    scratch.merged.merge(sources, &mut resolver);
     if scratch.merged.lost {
         LOST.fetch_add(1, Ordering::Relaxed);
         // The interpreter may be where the walk did not come.
@@ -213,24 +208,18 @@ fn resolve(scratch: &mut Scratch, sources: &Sources, hash: u64, era: u32) -> Sta
 #[cold]
 #[inline(never)]
 fn resolve_python(scratch: &mut Scratch, python: &PythonStack, hash: u64, era: u32) -> StackId {
-    let (chain, objects) = opened_alike(&mut scratch.windows, scratch.bounds);
     let mut resolver = Resolver {
         modules: &mut scratch.modules,
         lines: &mut scratch.lines,
-        objects,
         desk: &mut scratch.desk,
         epoch: rules::epoch(),
     };
-    scratch.merged.python_only(python, chain, &mut resolver);
+    scratch.merged.python_only(python, &mut resolver);
     intern_merged(scratch, hash, era)
 }
 
 fn intern_merged(scratch: &mut Scratch, hash: u64, era: u32) -> StackId {
     if scratch.merged.frames().is_empty() {
-        return StackId::NONE;
-    }
-    if scratch.windows.0.is_open() && python::python_is_finalising() {
-        // What was read may not be what was there.
         return StackId::NONE;
     }
     let id = intern::stack_id(
@@ -242,22 +231,9 @@ fn intern_merged(scratch: &mut Scratch, hash: u64, era: u32) -> StackId {
     id
 }
 
-/// The chain's window, and the other one opened if the chain's is.
-fn opened_alike(
-    (chain, objects): &mut (Window, Window),
-    bounds: Bounds,
-) -> (&mut Window, &mut Window) {
-    match chain.state() {
-        Some(state) => objects.open(bounds, state),
-        None => objects.close(),
-    }
-    (chain, objects)
-}
-
 struct Resolver<'a> {
     modules: &'a mut ModuleCache,
     lines: &'a mut LineCache,
-    objects: &'a mut Window,
     desk: &'a mut Desk,
     epoch: u64,
 }
@@ -268,7 +244,7 @@ impl Resolve for Resolver<'_> {
     }
 
     fn python(&mut self, frame: &PythonFrame) -> Option<Frame> {
-        self.lines.frame(frame, self.objects, self.desk)
+        self.lines.frame(frame, self.desk)
     }
 }
 

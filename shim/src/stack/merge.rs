@@ -9,7 +9,7 @@ use gpumem_wire::Frame;
 use super::native::replay::DEEPEST;
 use super::native::walker::{Found, Walker};
 use super::native::{Bounds, Registers};
-use super::python::{Item, Items, PythonFrame, PythonStack, Window};
+use super::python::{Item, PythonFrame, PythonStack};
 
 /// Native frames that a stack keeps: this many innermost and outermost ones.
 const NATIVE_KEPT: (u32, u32) = (192, 64);
@@ -99,16 +99,10 @@ impl Merged {
     }
 
     /// The Python frames alone.
-    pub(crate) fn python_only(
-        &mut self,
-        python: &PythonStack,
-        window: &mut Window,
-        resolve: &mut impl Resolve,
-    ) {
+    pub(crate) fn python_only(&mut self, python: &PythonStack, resolve: &mut impl Resolve) {
         self.clear();
         let mut keep = python_keep(Some(python));
-        let mut items = python.items();
-        while let Some(item) = items.next(window) {
+        for item in python.items() {
             if let Item::Frame(frame) = item {
                 self.push_python(&frame, &mut keep, resolve);
             }
@@ -116,16 +110,11 @@ impl Merged {
     }
 
     /// Merges.
-    pub(crate) fn merge(
-        &mut self,
-        sources: &Sources,
-        window: &mut Window,
-        resolve: &mut impl Resolve,
-    ) {
-        let native_total = self.merge_knowing(0, sources, window, resolve);
+    pub(crate) fn merge(&mut self, sources: &Sources, resolve: &mut impl Resolve) {
+        let native_total = self.merge_knowing(0, sources, resolve);
         // How many native frames there are is known only now; seldom does it matter.
         if native_total > NATIVE_KEPT.0 + NATIVE_KEPT.1 {
-            self.merge_knowing(native_total, sources, window, resolve);
+            self.merge_knowing(native_total, sources, resolve);
         }
     }
 
@@ -134,7 +123,6 @@ impl Merged {
         &mut self,
         native_total: u32,
         sources: &Sources,
-        window: &mut Window,
         resolve: &mut impl Resolve,
     ) -> u32 {
         self.clear();
@@ -144,13 +132,12 @@ impl Merged {
             kept: NATIVE_KEPT,
         };
         let mut python = python_keep(sources.python.as_ref());
-        let mut items = sources.python.as_ref().map(PythonStack::items);
-        sources.each_native(window, |window, found| match found {
+        let mut items = sources.python.iter().flat_map(PythonStack::items);
+        sources.each_native(|found| match found {
             Native::Frame(ip) => self.push(native.next(), || resolve.native(ip)),
             Native::Lost => self.lost = true,
             Native::Interpreter(entry) => {
-                let mut next = || items.as_mut().and_then(|items| items.next(window));
-                while let Some(item) = next() {
+                for item in &mut items {
                     match item {
                         Item::Frame(frame) => self.push_python(&frame, &mut python, resolve),
                         Item::Entry(reached) if entry == Some(reached) => break,
@@ -208,11 +195,18 @@ fn python_keep(python: Option<&PythonStack>) -> Keep {
 
 impl Sources {
     /// Walks the native stack.
-    fn each_native(&self, window: &mut Window, mut visit: impl FnMut(&mut Window, Native)) {
+    fn each_native(&self, mut visit: impl FnMut(Native)) {
         let innermost = self.python.as_ref().and_then(|stack| stack.innermost_entry);
         let outermost = self.python.as_ref().and_then(|stack| stack.outermost_entry);
-        let mut items = self.python.as_ref().map(PythonStack::items);
-        let mut entry = self.next_entry(items.as_mut(), window);
+        let mut entries = self
+            .python
+            .iter()
+            .flat_map(PythonStack::items)
+            .filter_map(|item| match item {
+                Item::Entry(entry) if self.bounds.holds_word(entry) => Some(entry),
+                _ => None,
+            });
+        let mut entry = entries.next();
         let mut walker = Walker::new(self.start, self.bounds, self.epoch);
         let mut own = true;
         // Between the innermost and the outermost interpreter frame.
@@ -222,7 +216,7 @@ impl Sources {
                 Some(Found::Inner(step)) => (step.at.ip, Some(step)),
                 Some(Found::Last { ip, lost }) => {
                     if lost {
-                        visit(window, Native::Lost);
+                        visit(Native::Lost);
                     }
                     (ip, None)
                 }
@@ -238,17 +232,17 @@ impl Sources {
                 // The innermost frames are the shim's.
             } else if self.full_native {
                 if holds(entry) {
-                    visit(window, Native::Interpreter(entry));
-                    entry = self.next_entry(items.as_mut(), window);
+                    visit(Native::Interpreter(entry));
+                    entry = entries.next();
                 } else {
-                    visit(window, Native::Frame(ip));
+                    visit(Native::Frame(ip));
                 }
             } else {
                 if holds(innermost) {
-                    visit(window, Native::Interpreter(None));
+                    visit(Native::Interpreter(None));
                     between = true;
                 } else if !between {
-                    visit(window, Native::Frame(ip));
+                    visit(Native::Frame(ip));
                 }
                 between &= !holds(outermost);
             }
@@ -257,16 +251,6 @@ impl Sources {
             }
         }
         // Where the walk did not come as far as the interpreter.
-        visit(window, Native::Interpreter(None));
-    }
-    /// The next entry into the interpreter that lies on this thread's stack.
-    fn next_entry(&self, items: Option<&mut Items>, window: &mut Window) -> Option<u64> {
-        let items = items?;
-        loop {
-            match items.next(window)? {
-                Item::Entry(entry) if self.bounds.holds_word(entry) => return Some(entry),
-                _ => {}
-            }
-        }
+        visit(Native::Interpreter(None));
     }
 }

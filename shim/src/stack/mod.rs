@@ -18,4 +18,4 @@ mod region;
 mod scratch;
 
 pub(crate) use capture::{Want, bump_epoch, capture, counters, led_here_from, set_full_native};
-pub(crate) use python::{python_is_collecting, python_is_finalising, python_status};
+pub(crate) use python::{python_file, python_is_collecting, python_is_finalising, python_status};

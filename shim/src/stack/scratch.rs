@@ -15,7 +15,7 @@ use super::module::{Desk, ModuleCache};
 use super::native::Bounds;
 use super::native::outer::OuterCache;
 use super::native::replay::Replay;
-use super::python::{LineCache, Window};
+use super::python::LineCache;
 use super::region;
 use crate::tls;
 
@@ -29,8 +29,6 @@ pub(crate) struct Scratch {
     pub(crate) ids: ThreadCache,
     pub(crate) modules: ModuleCache,
     pub(crate) lines: LineCache,
-    /// For the chain of Python frames, and for what its code objects hold.
-    pub(crate) windows: (Window, Window),
     pub(crate) merged: Merged,
     pub(crate) desk: Desk,
 }

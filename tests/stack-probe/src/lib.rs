@@ -122,6 +122,12 @@ pub extern "C" fn probe_time(python_only: c_int, count: u32) -> u64 {
     rounds[rounds.len() / 2]
 }
 
+/// Whether `stack::python_file` knows a file.
+#[unsafe(no_mangle)]
+pub extern "C" fn probe_has_python_file() -> c_int {
+    stack::python_file().is_some().into()
+}
+
 /// As `stack::python_is_collecting`.
 #[unsafe(no_mangle)]
 pub extern "C" fn probe_is_collecting() -> c_int {

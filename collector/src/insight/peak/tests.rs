@@ -199,3 +199,20 @@ fn driver_memory_is_named_after_the_library_that_took_it() {
     let failed = row.out_of_memory.expect("it ran out of memory");
     assert_eq!(failed.when.site.and_then(|site| site.line), Some(9));
 }
+
+#[test]
+fn a_call_that_fails_otherwise_is_no_lack_of_memory() {
+    let mut trace = Trace::new();
+    trace.push(alloc(0x1000, 4 * MIB).native("app", "main", "/src/app.c", 3));
+    trace.push(event(Kind::AllocFailed, [9 * MIB, 712, 11, 0]).native(
+        "app",
+        "main",
+        "/src/app.c",
+        9,
+    ));
+    let row = report(&trace);
+    assert_eq!(
+        (row.out_of_memory.is_some(), row.times_out_of_memory),
+        (false, 0)
+    );
+}

@@ -11,7 +11,7 @@ use gpumem_wire::define::CodeDefinition;
 use gpumem_wire::{CodeId, Definition, Frame, limits};
 
 use super::layout::{self, Layout};
-use super::{CODE_TYPE, Memory, PythonFrame, Window, python_is_finalising, refuse};
+use super::{CODE_TYPE, PythonFrame, python_is_finalising, read, refuse};
 use crate::stack::fold::mix;
 use crate::stack::module::Desk;
 use crate::stack::{intern, region};
@@ -98,7 +98,7 @@ impl Codes {
 }
 
 /// The number of a code object that is on this thread's stack. `None`: the table or the arena is full.
-fn id(layout: &Layout, code: u64, memory: &mut Window, desk: &mut Desk) -> Option<CodeId> {
+fn id(layout: &Layout, code: u64, desk: &mut Desk) -> Option<CodeId> {
     let slot = CODES.slot(code, true)?;
     // Acquire: the number's definition is in the arena. The number is this code object's and not a former one's: that one's
     // death cleared it, before the memory was freed and handed out again.
@@ -107,33 +107,22 @@ fn id(layout: &Layout, code: u64, memory: &mut Window, desk: &mut Desk) -> Optio
         return Some(CodeId(id));
     }
     let id = CODES.next_id.fetch_add(1, Ordering::Relaxed);
-    define(layout, code, CodeId(id), memory, desk)?;
+    define(layout, code, CodeId(id), desk)?;
     // Two threads may define the same code object at once. Each uses its own number; the later one stays in the table.
     slot.id.store(id, Ordering::Release);
     Some(CodeId(id))
 }
 
-fn define(
-    layout: &Layout,
-    code: u64,
-    id: CodeId,
-    memory: &mut Window,
-    desk: &mut Desk,
-) -> Option<()> {
+fn define(layout: &Layout, code: u64, id: CodeId, desk: &mut Desk) -> Option<()> {
     let (first, second) = desk.text.split_at_mut(limits::STRING_BYTES);
     // SAFETY: a living code object whose type was checked: its members are where the layout says, its names are strings.
     let (function, file, first_line) = unsafe {
-        let function = memory.read(code + layout.code.qualified_name)?;
-        let file = memory.read(code + layout.code.file)?;
         (
-            string(layout, function, memory, first)?,
-            string(layout, file, memory, second)?,
-            memory.read::<i32>(code + layout.code.first_line)?,
+            string(layout, read(code + layout.code.qualified_name), first),
+            string(layout, read(code + layout.code.file), second),
+            read::<i32>(code + layout.code.first_line),
         )
     };
-    if memory.is_open() && python_is_finalising() {
-        return None;
-    }
     let definition = CodeDefinition {
         id,
         function,
@@ -159,23 +148,18 @@ struct Line {
 impl LineCache {
     /// What a frame stands for. `None`: a frame that has not begun (Python's own tracebacks leave those out), or one that
     /// cannot be told.
-    pub(crate) fn frame(
-        &mut self,
-        frame: &PythonFrame,
-        memory: &mut Window,
-        desk: &mut Desk,
-    ) -> Option<Frame> {
+    pub(crate) fn frame(&mut self, frame: &PythonFrame, desk: &mut Desk) -> Option<Frame> {
         let layout = super::layout()?;
         // SAFETY: the frame is on this thread's chain and keeps its code object alive.
         let (kind, first_traceable) = unsafe {
             (
-                memory.read::<u64>(frame.code.wrapping_add(layout::OBJECT_TYPE))?,
-                memory.read::<i32>(frame.code.wrapping_add(layout.code.first_traceable))?,
+                read::<u64>(frame.code + layout::OBJECT_TYPE),
+                read::<i32>(frame.code + layout.code.first_traceable),
             )
         };
         if kind != CODE_TYPE.load(Ordering::Relaxed) {
-            // Memory that vanishes may be another's by now: that says nothing of the layout.
-            if !memory.is_open() {
+            // What an interpreter leaves behind says nothing of the layout.
+            if !python_is_finalising() {
                 refuse();
             }
             return None;
@@ -187,7 +171,7 @@ impl LineCache {
         if frame.owner != layout::OWNED_BY_GENERATOR && offset < i64::from(first_traceable) * 2 {
             return None;
         }
-        let code = id(layout, frame.code, memory, desk)?;
+        let code = id(layout, frame.code, desk)?;
         let entry = self
             .entries
             .get_mut(mix(frame.instruction) as usize % 1024)?;
@@ -195,7 +179,7 @@ impl LineCache {
             *entry = Line {
                 instruction: frame.instruction,
                 code: code.0,
-                line: line(layout, frame.code, offset, memory)?,
+                line: line(layout, frame.code, offset),
             };
         }
         Some(Frame::Python {
@@ -206,47 +190,44 @@ impl LineCache {
 }
 
 /// The line of the instruction at a byte offset, 0 where the compiler gave none.
-fn line(layout: &Layout, code: u64, offset: i64, memory: &mut Window) -> Option<u32> {
-    // SAFETY: a living code object: `co_linetable` is a bytes object.
-    let (first_line, table, length) = unsafe {
-        let table: u64 = memory.read(code + layout.code.line_table)?;
+fn line(layout: &Layout, code: u64, offset: i64) -> u32 {
+    // SAFETY: a living code object: `co_linetable` is a bytes object of `ob_size` bytes.
+    let (first_line, table) = unsafe {
+        let table: u64 = read(code + layout.code.line_table);
+        let length: u64 = read(table + layout::OBJECT_SIZE);
+        let data = (table + layout::BYTES_DATA) as *const u8;
         (
-            memory.read::<i32>(code + layout.code.first_line)?,
-            table.wrapping_add(layout::BYTES_DATA),
-            memory.read::<u64>(table.wrapping_add(layout::OBJECT_SIZE))?,
+            read::<i32>(code + layout.code.first_line),
+            core::slice::from_raw_parts(data, length as usize),
         )
     };
     let line = if offset < 0 {
         Some(i64::from(first_line))
     } else {
-        // SAFETY: one of the `ob_size` bytes of that object.
-        let byte = |index| unsafe { memory.read::<u8>(table.wrapping_add(index)) };
-        line_in((0..length).map_while(byte), i64::from(first_line), offset)
+        line_in(table, i64::from(first_line), offset)
     };
-    Some(line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0))
+    line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0)
 }
 
 /// Decodes a location table of CPython 3.11 and later (`Objects/locations.md`): entries of a first byte with its highest bit
 /// set (code in bits 3 to 6, length in code units less one in bits 0 to 2) and further bytes without it.
-fn line_in(table: impl Iterator<Item = u8>, first_line: i64, offset: i64) -> Option<i64> {
-    let mut table = table.peekable();
+fn line_in(table: &[u8], first_line: i64, offset: i64) -> Option<i64> {
     let mut line = first_line;
     let mut end = 0i64;
-    while let Some(first) = table.next() {
-        // Of a further number, the column's, nothing is wanted.
-        let mut body = [0u8; 10];
-        let mut room = body.iter_mut();
-        while let Some(byte) = table.next_if(|byte| byte & 0x80 == 0) {
-            if let Some(room) = room.next() {
-                *room = byte;
-            }
-        }
+    let mut rest = table;
+    while let Some((first, tail)) = rest.split_first() {
+        let length = tail
+            .iter()
+            .position(|byte| byte & 0x80 != 0)
+            .unwrap_or(tail.len());
+        let (body, next) = tail.split_at(length);
+        rest = next;
         let mut has_line = true;
         match first >> 3 & 15 {
             15 => has_line = false,
-            13 | 14 => line = line.wrapping_add(signed(&body)),
+            13 | 14 => line += signed(body),
             // One-line forms: the code says how many lines further.
-            code @ 10..=12 => line = line.wrapping_add(i64::from(code) - 10),
+            code @ 10..=12 => line += i64::from(code) - 10,
             // Short forms: the same line.
             _ => {}
         }
@@ -275,44 +256,39 @@ fn signed(body: &[u8]) -> i64 {
     }
 }
 
-/// A Python string as UTF-8, cut to the buffer at a character's border. `None`: it could not be read.
+/// A Python string as UTF-8, cut to the buffer at a character's border.
 ///
 /// # Safety
-/// `object` is a living string object of this layout's interpreter, or null; with an open window, anything.
-unsafe fn string<'a>(
-    layout: &Layout,
-    object: u64,
-    memory: &mut Window,
-    buffer: &'a mut [u8],
-) -> Option<&'a str> {
+/// `object` is a living string object of this layout's interpreter, or null.
+unsafe fn string<'a>(layout: &Layout, object: u64, buffer: &'a mut [u8]) -> &'a str {
     if object == 0 {
-        return Some("");
+        return "";
     }
     // SAFETY: the members of a string object.
     let (length, state) = unsafe {
         (
-            memory.read::<u64>(object.wrapping_add(layout::STRING_LENGTH))?,
-            memory.read::<u32>(object.wrapping_add(layout::STRING_STATE))?,
+            read::<u64>(object + layout::STRING_LENGTH) as usize,
+            read::<u32>(object + layout::STRING_STATE),
         )
     };
     let (kind, compact, ascii) = (state >> 2 & 7, state >> 5 & 1, state >> 6 & 1);
     if compact == 0 {
-        return Some("");
+        return "";
     }
-    let characters = object.wrapping_add(if ascii == 1 {
-        layout.ascii_characters
-    } else {
-        layout.other_characters
-    });
+    let characters = object
+        + if ascii == 1 {
+            layout.ascii_characters
+        } else {
+            layout.other_characters
+        };
     let mut written = 0;
-    for index in 0..length {
-        let unit = characters.wrapping_add(index.wrapping_mul(u64::from(kind)));
+    for index in 0..length as u64 {
         // SAFETY: a compact string holds `length` units of `kind` bytes behind its header.
         let unit = unsafe {
             match kind {
-                1 => u32::from(memory.read::<u8>(unit)?),
-                2 => u32::from(memory.read::<u16>(unit)?),
-                4 => memory.read::<u32>(unit)?,
+                1 => u32::from(read::<u8>(characters + index)),
+                2 => u32::from(read::<u16>(characters + 2 * index)),
+                4 => read::<u32>(characters + 4 * index),
                 _ => break,
             }
         };
@@ -322,7 +298,7 @@ unsafe fn string<'a>(
         };
         written += character.encode_utf8(room).len();
     }
-    Some(core::str::from_utf8(buffer.get(..written)?).unwrap_or(""))
+    core::str::from_utf8(buffer.get(..written).unwrap_or(&[])).unwrap_or("")
 }
 
 static ORIGINAL_DEALLOC: AtomicUsize = AtomicUsize::new(0);
@@ -369,7 +345,7 @@ mod tests {
             7,
         ];
         let lines: Vec<_> = [0, 2, 4, 6, 8, 10]
-            .map(|offset| line_in(table.into_iter(), 10, offset))
+            .map(|offset| line_in(&table, 10, offset))
             .to_vec();
         assert_eq!(lines, [Some(11), Some(11), Some(11), None, Some(8), None]);
     }

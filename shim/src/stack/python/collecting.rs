@@ -1,12 +1,12 @@
 //! Whether this thread runs Python's cycle collector.
 //!
 //! PyTorch gives back the GIL while it destroys a tensor, so a thread without the GIL may still be inside of its own
-//! collection; or another thread may be in one. The first thread is believed: nearly all collections are its own, and the
-//! interpreter does not end under it.
+//! collection; or another thread may be in one. The first thread is believed, and who holds the GIL: nearly all collections
+//! are theirs. A free of theirs while another's collection has given back the GIL is taken for a part of it.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::walk::{holds_the_gil, thread_state};
+use super::walk::{StateMemory, holds_the_gil, thread_state};
 use super::{layout, python_is_finalising, read};
 use crate::stack::scratch;
 
@@ -26,9 +26,12 @@ pub(crate) fn python_is_collecting() -> bool {
     if state == 0 || !(scratch::is_main_thread() || holds_the_gil(state)) {
         return false;
     }
-    // SAFETY: the interpreter ends on the first thread, or with the GIL: the state and what it belongs to are alive.
+    // SAFETY: this thread's state; if it is alive, so is the interpreter that it belongs to.
     let collecting: u32 = unsafe {
-        let interpreter: u64 = read(state + layout::THREAD_INTERPRETER);
+        let address = state + layout::THREAD_INTERPRETER;
+        let Some(interpreter) = StateMemory::of(state).read(address) else {
+            return false;
+        };
         read(interpreter + known.interpreter_collecting)
     };
     if collecting > 1 {

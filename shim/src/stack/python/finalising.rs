@@ -13,7 +13,7 @@ pub(super) fn set(address: u64) {
 /// True while the interpreter is being taken down: it then frees the thread states of its daemon threads under them.
 #[inline(always)]
 pub(crate) fn python_is_finalising() -> bool {
-    // Relaxed: code of a mapped object, and the interpreter's object is never closed.
+    // Relaxed: code of a mapped object, which is pinned before any library is closed.
     let address = IS_FINALISING.load(Ordering::Relaxed);
     if address == 0 {
         return false;

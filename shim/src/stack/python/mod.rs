@@ -1,17 +1,16 @@
 //! The Python part of this thread's stack, read raw and without the GIL.
 //!
 //! A thread that is inside one of our hooks is not executing Python: nobody changes its chain of frames, and each frame keeps
-//! its code object alive. So the chain can be read as memory, whether or not the thread holds the GIL ([`memory`] has the
-//! one exception). [`consider`] finds the
+//! its code object alive. So the chain can be read as memory, whether or not the thread holds the GIL. The one exception is the
+//! thread's state, which the interpreter's end frees under its thread ([`walk::StateMemory`]). [`consider`] finds the
 //! interpreter, [`walk`] reads the chain; [`code`] turns code objects into numbers and instructions into lines; [`layout`]
-//! holds what differs between versions. Of a thread that runs a sub-interpreter the main interpreter's frames are read: that
-//! is what CPython's own answer for "this thread" gives.
+//! holds what differs between versions. Of a thread that runs a sub-interpreter, 3.11 gives the main interpreter's frames, as its
+//! own answer for "this thread" does; later versions give those of the sub-interpreter.
 
 mod code;
 mod collecting;
 mod finalising;
 pub(crate) mod layout;
-mod memory;
 mod walk;
 
 use core::ffi::CStr;
@@ -26,8 +25,7 @@ use super::native::object::{self, Object};
 pub(crate) use code::LineCache;
 pub(crate) use collecting::python_is_collecting;
 pub(crate) use finalising::python_is_finalising;
-pub(crate) use memory::{Memory, Window};
-pub(crate) use walk::{Item, Items, PythonFrame, PythonStack};
+pub(crate) use walk::{Item, PythonFrame, PythonStack};
 
 /// `PyThreadState *PyGILState_GetThisThreadState(void)`: in every version, and what tells an interpreter from other objects.
 const GETTER: &CStr = c"PyGILState_GetThisThreadState";
@@ -48,6 +46,8 @@ static LAYOUT: AtomicPtr<Layout> = AtomicPtr::new(core::ptr::null_mut());
 static THREAD_STATE_GETTER: AtomicUsize = AtomicUsize::new(0);
 /// 0: this interpreter has no such function.
 static GIL_HOLDER_GETTER: AtomicUsize = AtomicUsize::new(0);
+/// The loader's name of the interpreter's object.
+static FILE: AtomicPtr<core::ffi::c_char> = AtomicPtr::new(core::ptr::null_mut());
 static CODE_TYPE: AtomicU64 = AtomicU64::new(0);
 
 /// Whether Python frames can be read.
@@ -60,6 +60,18 @@ pub(crate) fn python_status() -> PythonStatus {
         MISMATCH => PythonStatus::Mismatch { major, minor },
         _ => PythonStatus::Absent,
     }
+}
+
+/// The file of the interpreter whose functions are asked. `None`: there is none, or it is the program itself, which nobody closes.
+pub(crate) fn python_file() -> Option<&'static CStr> {
+    layout()?;
+    let name = FILE.load(Ordering::Relaxed);
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: the loader's own string, which lives as long as the interpreter is mapped.
+    let name = unsafe { CStr::from_ptr(name) };
+    (!name.is_empty()).then_some(name)
 }
 
 /// Whether an interpreter was looked at, whatever came of it.
@@ -99,6 +111,7 @@ pub(crate) fn consider(object: &Object) {
                 None => MISMATCH,
                 Some(code_type) => {
                     CODE_TYPE.store(code_type, Ordering::Relaxed);
+                    FILE.store(object.name.cast_mut(), Ordering::Relaxed);
                     THREAD_STATE_GETTER.store(getter as usize, Ordering::Relaxed);
                     // Both were renamed in 3.13.
                     let either = |old, new| {

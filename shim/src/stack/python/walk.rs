@@ -3,8 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use super::layout::{Entries, Layout, Top};
-use super::memory::{Direct, Memory, Window};
-use super::{GIL_HOLDER_GETTER, THREAD_STATE_GETTER, layout, python_is_finalising};
+use super::{GIL_HOLDER_GETTER, THREAD_STATE_GETTER, layout, python_is_finalising, read};
 use crate::stack::fold::Fold;
 use crate::stack::native::Bounds;
 
@@ -15,6 +14,7 @@ const DEEPEST: u32 = 100_000;
 #[derive(Clone, Copy)]
 pub(crate) struct PythonStack {
     layout: &'static Layout,
+    memory: StateMemory,
     cframe: u64,
     frame: u64,
     /// Frames in the chain.
@@ -48,17 +48,11 @@ pub(crate) enum Item {
 
 impl PythonStack {
     /// The stack of this thread, with each frame's instruction address folded into `fold`: a code object contains its
-    /// instructions, so that address stands for both. `window` is opened if the interpreter's end may come in between.
-    /// `None`: no interpreter, none that runs on this thread, or one that is being taken down.
+    /// instructions, so that address stands for both. `None`: no interpreter, none that runs on this thread, or one that is
+    /// being taken down.
     #[inline(always)]
-    pub(crate) fn of_this_thread(
-        main_thread: bool,
-        bounds: &Bounds,
-        window: &mut Window,
-        fold: &mut Fold,
-    ) -> Option<Self> {
+    pub(crate) fn of_this_thread(bounds: &Bounds, fold: &mut Fold) -> Option<Self> {
         let layout = layout()?;
-        window.close();
         if python_is_finalising() {
             return None;
         }
@@ -66,51 +60,17 @@ impl PythonStack {
         if thread_state == 0 {
             return None;
         }
-        if main_thread || holds_the_gil(thread_state) {
-            Self::walk(layout, thread_state, bounds, &mut Direct, fold)
-        } else {
-            Self::walk_apart(layout, thread_state, bounds, window, fold)
-        }
-    }
-
-    /// Of a thread that does not keep the interpreter from ending.
-    #[inline(never)]
-    fn walk_apart(
-        layout: &'static Layout,
-        thread_state: u64,
-        bounds: &Bounds,
-        window: &mut Window,
-        fold: &mut Fold,
-    ) -> Option<Self> {
-        window.open(*bounds, thread_state);
-        let mut walked = *fold;
-        let stack = Self::walk(layout, thread_state, bounds, window, &mut walked);
-        // The flag is set before anything is freed: not set now, then all that was read was alive.
-        if python_is_finalising() {
-            return None;
-        }
-        *fold = walked;
-        stack
-    }
-
-    #[inline(always)]
-    fn walk(
-        layout: &'static Layout,
-        thread_state: u64,
-        bounds: &Bounds,
-        memory: &mut impl Memory,
-        fold: &mut Fold,
-    ) -> Option<Self> {
+        let memory = StateMemory::of(thread_state);
         // SAFETY: this thread's state; its `cframe` points into itself or to this thread's stack.
         let (cframe, frame) = unsafe {
             match layout.top {
                 Top::Frame { of_thread } => (0, memory.read(thread_state + of_thread)?),
                 Top::CFrame { of_thread, frame } => {
-                    let cframe: u64 = memory.read(thread_state + of_thread)?;
+                    let cframe = memory.read(thread_state + of_thread)?;
                     if cframe == 0 {
                         return None;
                     }
-                    (cframe, memory.read::<u64>(cframe.wrapping_add(frame))?)
+                    (cframe, memory.read(cframe + frame)?)
                 }
             }
         };
@@ -119,29 +79,27 @@ impl PythonStack {
         }
         let mut stack = Self {
             layout,
+            memory,
             cframe,
             frame,
             depth: 0,
             innermost_entry: None,
             outermost_entry: None,
         };
-        stack.measure(bounds, memory, fold)?;
+        let mut walked = *fold;
+        stack.measure(bounds, &mut walked)?;
+        *fold = walked;
         Some(stack)
     }
 
-    /// `None`: the chain could not be read to its end.
+    /// `None`: the interpreter's end began.
     #[inline(always)]
-    fn measure(
-        &mut self,
-        bounds: &Bounds,
-        memory: &mut impl Memory,
-        fold: &mut Fold,
-    ) -> Option<()> {
+    fn measure(&mut self, bounds: &Bounds, fold: &mut Fold) -> Option<()> {
         let layout = self.layout;
         let entry_owner = match layout.entries {
             Entries::Frames { owner } => owner,
             Entries::CFrames { previous, .. } => {
-                self.measure_cframes(previous, bounds, memory)?;
+                self.measure_cframes(previous, bounds)?;
                 u8::MAX
             }
         };
@@ -149,29 +107,24 @@ impl PythonStack {
         while frame != 0 && self.depth < DEEPEST {
             // SAFETY: a frame of this thread's chain, which nobody changes while the thread is here (see the module).
             unsafe {
-                if memory.read::<u8>(frame.wrapping_add(layout.frame_owner))? == entry_owner {
+                if read::<u8>(frame + layout.frame_owner) == entry_owner {
                     self.entry(frame, bounds);
                 } else {
-                    fold.word(memory.read(frame.wrapping_add(layout.frame_instruction))?);
+                    fold.word(read(frame + layout.frame_instruction));
                     self.depth += 1;
                 }
-                frame = memory.read(frame.wrapping_add(layout.frame_previous))?;
+                frame = read(frame + layout.frame_previous);
             }
         }
         Some(())
     }
 
     #[inline(always)]
-    fn measure_cframes(
-        &mut self,
-        previous: u64,
-        bounds: &Bounds,
-        memory: &mut impl Memory,
-    ) -> Option<()> {
+    fn measure_cframes(&mut self, previous: u64, bounds: &Bounds) -> Option<()> {
         let mut cframe = self.cframe;
         for _ in 0..DEEPEST {
             // SAFETY: a link of this thread's chain of C frames; the last one lies in the thread state.
-            let outer: u64 = unsafe { memory.read(cframe.wrapping_add(previous))? };
+            let outer = unsafe { self.memory.read(cframe + previous)? };
             if outer == 0 {
                 break;
             }
@@ -190,59 +143,79 @@ impl PythonStack {
     }
 
     /// The chain again, piece by piece. Must be used by the thread that made it, before that thread returns to Python.
-    pub(crate) fn items(&self) -> Items {
-        Items {
-            layout: self.layout,
-            frame: self.frame,
-            cframe: self.cframe,
-            left: DEEPEST,
-            entry_after_frame: None,
-        }
+    pub(crate) fn items(&self) -> impl Iterator<Item = Item> + use<> {
+        let (layout, memory) = (self.layout, self.memory);
+        let (mut frame, mut cframe) = (self.frame, self.cframe);
+        let mut left = DEEPEST;
+        let mut entry_after_frame = None;
+        core::iter::from_fn(move || {
+            if let Some(entry) = entry_after_frame.take() {
+                return Some(Item::Entry(entry));
+            }
+            left = left.checked_sub(1)?;
+            if frame == 0 {
+                return None;
+            }
+            // SAFETY: as in `measure`: the same chain, still unchanged.
+            unsafe {
+                let at = frame;
+                frame = read(at + layout.frame_previous);
+                let owner: u8 = read(at + layout.frame_owner);
+                match layout.entries {
+                    Entries::Frames { owner: entry_owner } if owner == entry_owner => {
+                        return Some(Item::Entry(at));
+                    }
+                    Entries::Frames { .. } => {}
+                    Entries::CFrames { previous, is_entry } => {
+                        if read::<u8>(at + is_entry) != 0 && cframe != 0 {
+                            entry_after_frame = Some(cframe);
+                            cframe = memory.read(cframe + previous)?;
+                        }
+                    }
+                }
+                Some(Item::Frame(PythonFrame {
+                    code: read(at + layout.frame_code),
+                    instruction: read(at + layout.frame_instruction),
+                    owner,
+                }))
+            }
+        })
     }
 }
 
-/// A chain, on the way outwards.
-pub(crate) struct Items {
-    layout: &'static Layout,
-    frame: u64,
-    cframe: u64,
-    left: u32,
-    entry_after_frame: Option<u64>,
+/// Words of this thread's state.
+///
+/// The interpreter's end frees the states of all threads but its own, and keeps their frames (checked for 3.11 to 3.13). It
+/// says so first. So a word of the state counts only if the end had not begun after it was read, or if this thread holds the
+/// GIL, which keeps the end from beginning. The memory itself is a small block of the C library's heap, which stays mapped.
+#[derive(Clone, Copy)]
+pub(super) struct StateMemory {
+    start: u64,
+    is_safe: bool,
 }
 
-impl Items {
-    /// The next piece.
-    pub(crate) fn next(&mut self, memory: &mut impl Memory) -> Option<Item> {
-        if let Some(entry) = self.entry_after_frame.take() {
-            return Some(Item::Entry(entry));
+impl StateMemory {
+    /// Bytes of a state up to the end of what is read of it, at most: `root_cframe` ends it in 3.11.
+    const BYTES: u64 = 360;
+
+    #[inline(always)]
+    pub(super) fn of(thread_state: u64) -> Self {
+        Self {
+            start: thread_state,
+            is_safe: holds_the_gil(thread_state),
         }
-        self.left = self.left.checked_sub(1)?;
-        if self.frame == 0 {
-            return None;
-        }
-        let (layout, at) = (self.layout, self.frame);
-        // SAFETY: as in `measure`: the same chain, still unchanged.
-        unsafe {
-            self.frame = memory.read(at.wrapping_add(layout.frame_previous))?;
-            let owner: u8 = memory.read(at.wrapping_add(layout.frame_owner))?;
-            match layout.entries {
-                Entries::Frames { owner: entry_owner } if owner == entry_owner => {
-                    return Some(Item::Entry(at));
-                }
-                Entries::Frames { .. } => {}
-                Entries::CFrames { previous, is_entry } => {
-                    if memory.read::<u8>(at.wrapping_add(is_entry))? != 0 && self.cframe != 0 {
-                        self.entry_after_frame = Some(self.cframe);
-                        self.cframe = memory.read(self.cframe.wrapping_add(previous))?;
-                    }
-                }
-            }
-            Some(Item::Frame(PythonFrame {
-                code: memory.read(at.wrapping_add(layout.frame_code))?,
-                instruction: memory.read(at.wrapping_add(layout.frame_instruction))?,
-                owner,
-            }))
-        }
+    }
+
+    /// A word at `address`; `None` where it lies in a state that may have been freed by now.
+    ///
+    /// # Safety
+    /// `address` is a word of this thread's state or of its stack.
+    #[inline(always)]
+    pub(super) unsafe fn read(self, address: u64) -> Option<u64> {
+        // SAFETY: by the contract above.
+        let word = unsafe { read(address) };
+        let may_vanish = !self.is_safe && address.wrapping_sub(self.start) < Self::BYTES;
+        (!(may_vanish && python_is_finalising())).then_some(word)
     }
 }
 

@@ -22,10 +22,11 @@ pub(super) static LAYOUT: Layout = Layout {
     },
     ascii_characters: 40,
     other_characters: 56,
-    // Free-threaded or not; the thread's current frame; the frame's previous, code, instruction and owner; the code's file,
+    // Free-threaded or not; the interpreter's collector, whose flag is at 200; the thread's current frame; the frame's previous, code, instruction and owner; the code's file,
     // qualified name, line table, first line and instructions.
     account: &[
         (2, 0),
+        (10, 7400),
         (23, 72),
         (29, 8),
         (30, 0),
