@@ -590,6 +590,7 @@ fn the_json_has_the_keys_of_the_contract() {
         "command",
         "host",
         "rank",
+        "simulated",
         "device",
         "device_uuid",
         "clock",
