@@ -27,9 +27,22 @@ pub(crate) struct Object {
 /// The object that holds `address`, if any.
 #[cold]
 pub(crate) fn find(address: u64) -> Option<Object> {
-    match finder() {
-        Some(find_object) => through_find_object(find_object, address),
-        None => through_program_headers(address),
+    let Some(find_object) = finder() else {
+        return through_program_headers(address);
+    };
+    let found = through_find_object(find_object, address)?;
+    if found.is_whole() {
+        Some(found)
+    } else {
+        through_program_headers(address)
+    }
+}
+
+impl Object {
+    /// Of a main program whose segments have gaps between them, glibc gives the segment alone, and its tables lie in another.
+    fn is_whole(&self) -> bool {
+        let holds = |address: u64| address == 0 || (self.start..self.end).contains(&address);
+        holds(self.eh_frame_header) && holds(self.dynamic)
     }
 }
 
@@ -159,6 +172,7 @@ mod tests {
         let in_libc = libc::getpid as *const () as u64;
         let in_us = both_ways_agree as *const () as u64;
         for address in [in_libc, in_us] {
+            // Of this program itself, one way may give a segment and the other all.
             let new = find(address).unwrap();
             let old = through_program_headers(address).unwrap();
             assert!((new.start..new.end).contains(&address));
