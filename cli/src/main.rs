@@ -2,9 +2,11 @@
 //!
 //! One verb, one file, under [`verb`]; [`source`] finds what a verb reads, [`show`] prints it. Exit status: 0 done; 1 the report
 //! cannot be written; 2 usage; 3 the source cannot be read; `run` and `demo` end with their program's own, or with 125 to 127
-//! where it could not be run; `sim` is 0 where the program fits, 1 where it does not, 4 where that cannot be told.
+//! where it could not be run; `sim` is 0 where the program fits, 1 where it does not, 4 where that cannot be told; `doctor` is 1
+//! where a problem was found.
 #![forbid(unsafe_code)]
 
+mod doctor;
 mod run;
 mod show;
 mod sim;
@@ -43,6 +45,8 @@ enum Verb {
     Demo(verb::demo::DemoArguments),
     /// Will it fit? A dry run on a simulated GPU
     Sim(verb::sim::SimArguments),
+    /// Why nothing is seen, with the mend
+    Doctor(verb::doctor::DoctorArguments),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
         Verb::Ps(arguments) => verb::ps::ps(&arguments),
         Verb::Demo(arguments) => verb::demo::demo(&arguments),
         Verb::Sim(arguments) => verb::sim::sim(&arguments),
+        Verb::Doctor(arguments) => verb::doctor::doctor(&arguments),
     };
     done.unwrap_or_else(|failure| {
         let cause = show::text::clean(&format!("{:#}", failure.error));

@@ -80,7 +80,7 @@ impl Drop for PrivateFolder {
 }
 
 /// The shim as `LD_PRELOAD` wants it.
-pub(super) fn shim() -> Result<OsString> {
+pub(crate) fn shim() -> Result<OsString> {
     let path = match env::var_os("GPUMEM_SHIM").filter(|value| !value.is_empty()) {
         Some(named) => Path::new(&named).canonicalize().with_context(|| {
             format!(

@@ -1,6 +1,7 @@
 //! From a report to text: tables that fit 80 columns, in plain ASCII, coloured only on a terminal.
 
 pub(crate) mod colour;
+pub(crate) mod doctor;
 pub(crate) mod heading;
 pub(crate) mod leaks;
 pub(crate) mod notes;

@@ -8,10 +8,11 @@ use std::process::ExitCode;
 use clap::Args;
 use gpumem_collector::insight::leaks::leaks;
 
+use crate::doctor::{no_driver, warning};
 use crate::run::{Job, Outcome, Output, Recording, run as record};
 use crate::show::WIDTH;
 use crate::show::colour::Style;
-use crate::show::text::wrap;
+use crate::show::text::{clean, wrap};
 use crate::sim::{Machine, Simulation, SmallCopies};
 use crate::{Failure, show};
 
@@ -78,8 +79,14 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     if let Some(machine) = arguments.sim {
         show::say(&format!("gpumem: on a simulated {}\n", machine.describe()));
     }
+    if let Some(why) = warning(&arguments.command) {
+        show::say(&format!("gpumem: warning: {}\n", clean(&why)));
+    }
     let outcome = record(&job)?;
     show::say(&report(&outcome));
+    if simulation.is_none() && !seen(&outcome) {
+        show::say(&show::notes::text(&Vec::from_iter(no_driver())));
+    }
     if let Some(simulation) = &simulation {
         show::say(&simulated(simulation));
     }
@@ -103,11 +110,16 @@ fn simulated(simulation: &Simulation) -> String {
     out
 }
 
+/// Whether any CUDA call was.
+fn seen(outcome: &Outcome) -> bool {
+    let mut processes = outcome.session.processes.iter();
+    processes.any(|process| process.events() > 0)
+}
+
 /// What is said at the end.
 pub(crate) fn report(outcome: &Outcome) -> String {
     let session = &outcome.session;
-    let seen = session.processes.iter().any(|process| process.events() > 0);
-    let mut out = if seen {
+    let mut out = if seen(outcome) {
         show::summary::summary(
             session,
             &leaks(session),
@@ -119,7 +131,7 @@ pub(crate) fn report(outcome: &Outcome) -> String {
             "no CUDA call was seen before the program ended with an error: see what it said above"
         } else {
             "no CUDA call was seen: the program made none, or it drops LD_PRELOAD (a setuid or static program, a \
-             container, `env -i`), or GPUMEM_MODE is off"
+             container, `env -i`), or GPUMEM_MODE is off. See gpumem doctor -- CMD"
         };
         format!("gpumem: {}\n", wrap(why, 8, WIDTH))
     };

@@ -193,7 +193,7 @@ fn machine(arguments: &SimArguments) -> Result<Machine, String> {
 }
 
 /// A span of time: `90s`, `10min`, `2h`, or seconds.
-fn parse_time(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let end = text
         .find(|character: char| !character.is_ascii_digit())
         .unwrap_or(text.len());

@@ -24,7 +24,7 @@ fn python(status: PythonStatus) -> Option<String> {
     match status {
         PythonStatus::Absent | PythonStatus::Supported { .. } => None,
         PythonStatus::Unsupported { major, minor } => Some(format!(
-            "Python frames could not be read: Python {major}.{minor} is not known; lines are native ones. Run the program with Python 3.11 or 3.12 to see its own lines"
+            "Python frames could not be read: Python {major}.{minor} is not known; lines are native ones. Run the program with Python 3.11 to 3.13 to see its own lines"
         )),
         PythonStatus::Mismatch { major, minor } => Some(format!(
             "Python frames could not be read: this Python {major}.{minor} is laid out otherwise than expected (a debug \
