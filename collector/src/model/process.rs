@@ -214,12 +214,12 @@ impl Process {
         self.memory.at_exit()
     }
 
-    /// Allocations that failed, the first few hundred.
+    /// Allocations that failed for want of memory, the first few hundred.
     pub fn failures(&self) -> &[Failure] {
         &self.failures
     }
 
-    /// How many allocations failed.
+    /// How many allocations failed, for whatever reason.
     pub fn failure_count(&self) -> u64 {
         self.failure_count
     }
@@ -404,11 +404,11 @@ impl Process {
     }
 
     fn fail(&mut self, kind: Kind, event: &Event, time_ns: u64) {
+        self.failure_count += 1;
         // A call may fail for another reason, such as memory that is registered already.
         if kind == Kind::AllocFailed && event.words[1] != OUT_OF_MEMORY {
             return;
         }
-        self.failure_count += 1;
         if self.failures.len() >= FAILURES {
             return;
         }
