@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Size of a host page; what is smaller is mapped as one.
-const PAGE_BYTES: u64 = 4096;
+pub(crate) const PAGE_BYTES: u64 = 4096;
 
 /// Zero fills of at least this size give the pages back instead.
 const DISCARD_BYTES: u64 = 64 << 10;
@@ -61,7 +61,8 @@ pub(crate) fn reserve(size_bytes: u64, alignment_bytes: u64) -> Option<u64> {
     Some(address)
 }
 
-/// Copies `bytes` bytes; the ranges may overlap.
+/// Copies `bytes` bytes, holes and all ([`crate::sparse::copy`] keeps them); the
+/// ranges may overlap.
 ///
 /// # Safety
 /// The source may be read and the destination written.

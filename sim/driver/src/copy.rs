@@ -2,10 +2,12 @@
 //! which every stream allows.
 
 use crate::abi::{In, Outcome, Plain, Status};
-use crate::backing;
+use crate::backing::{self, Pages};
 use crate::entry::entry;
 use crate::graph::Work;
 use crate::machine::Machine;
+use crate::memory::Kind;
+use crate::sparse::{self, Store};
 use crate::stream::DefaultStream;
 
 /// What the driver knows of a range that a copy or a fill names.
@@ -36,8 +38,8 @@ pub(crate) struct Copy2D {
     from: Side,
     row_bytes: u64,
     rows: u64,
-    /// Zeros are written instead of what is read.
-    brings_zeros: bool,
+    /// A number is written that is not read: see [`Machine::bring_number`].
+    pub(crate) brings_number: bool,
 }
 
 impl Copy2D {
@@ -57,7 +59,7 @@ impl Copy2D {
             from: side(from, from_is_device),
             row_bytes: bytes as u64,
             rows: 1,
-            brings_zeros: false,
+            brings_number: false,
         }
     }
 }
@@ -125,7 +127,7 @@ impl Parameters {
             from: self.from.side(self.row_bytes, self.rows)?,
             row_bytes: self.row_bytes as u64,
             rows: self.rows as u64,
-            brings_zeros: false,
+            brings_number: false,
         })
     }
 }
@@ -148,6 +150,63 @@ impl Machine {
         Reach::Unknown
     }
 
+    /// What kind of pages lie at an address.
+    pub(crate) fn pages(&self, address: u64) -> Pages {
+        match self.memory.containing(address) {
+            Some((_, allocation)) => match allocation.kind {
+                Kind::Device { .. } | Kind::Imported => Pages::Shared,
+                Kind::Registered { .. } => Pages::Foreign,
+                _ => Pages::Private,
+            },
+            None if self.vmm.mapping(address).is_some() => Pages::Shared,
+            None => Pages::Foreign,
+        }
+    }
+
+    /// Where the bytes from an address on are kept, and for how many that holds.
+    fn store(&self, address: u64) -> (Store, u64) {
+        if let Some((start, allocation)) = self.memory.containing(address) {
+            let into = address - start;
+            let store = match (allocation.kind, self.memory.descriptor()) {
+                (Kind::Device { offset }, Some(descriptor)) => Store::File {
+                    descriptor,
+                    offset: offset + into,
+                },
+                // Another process's file has no descriptor here.
+                (Kind::Device { .. } | Kind::Imported | Kind::Registered { .. }, _) => {
+                    Store::Unknown
+                }
+                _ => Store::Private,
+            };
+            return (store, allocation.size_bytes - into);
+        }
+        let mapped = self.vmm.store(address);
+        mapped.map_or((Store::Unknown, u64::MAX), |(descriptor, offset, left)| {
+            (Store::File { descriptor, offset }, left)
+        })
+    }
+
+    /// Copies bytes, holes as holes.
+    ///
+    /// # Safety
+    /// The source may be read and the destination written.
+    unsafe fn copy_row(&self, to: u64, from: u64, bytes: u64) {
+        let pages = self.pages(to);
+        let overlaps = to.abs_diff(from) < bytes;
+        let mut done = 0;
+        while done < bytes {
+            let (store, left) = if overlaps {
+                (Store::Unknown, u64::MAX)
+            } else {
+                self.store(from + done)
+            };
+            let part = left.min(bytes - done);
+            // SAFETY: a part of the caller's ranges.
+            unsafe { sparse::copy((to + done, pages), (from + done, store), part) };
+            done += part;
+        }
+    }
+
     /// Whether a side may be used so: all rows lie within one known range, or
     /// within what the caller vouches for.
     fn may_copy(&self, side: &Side, copy: &Copy2D, write: bool) -> Outcome {
@@ -165,29 +224,57 @@ impl Machine {
 
     /// Copies after checking each side.
     pub(crate) fn copy(&self, copy: &Copy2D) -> Outcome {
-        if copy.row_bytes == 0 || copy.rows == 0 {
+        if !self.has_something(copy)? {
             return Ok(());
         }
-        self.may_copy(&copy.to, copy, true)?;
-        self.may_copy(&copy.from, copy, false)?;
         for row in 0..copy.rows {
             let to = copy.to.address + row * copy.to.pitch_bytes;
             let from = copy.from.address + row * copy.from.pitch_bytes;
             // SAFETY: what the driver knows has just been checked, and the lock
             // keeps it; the caller vouches for memory of his own.
-            unsafe {
-                if copy.brings_zeros {
-                    backing::fill(to, 0_u8, copy.row_bytes as usize);
-                } else {
-                    backing::copy(to, from, copy.row_bytes as usize);
-                }
-            }
+            unsafe { self.copy_row(to, from, copy.row_bytes) };
         }
         Ok(())
     }
 
-    fn copy_now(&self, to: (u64, bool), from: (u64, bool), bytes: usize) -> Outcome {
-        self.contexts.current()?;
+    /// Writes a number where a copy goes, of one row, in place of what nobody has
+    /// computed: zero, or one for the byte of a kernel that says whether all of
+    /// something is true. Most programs ask so only to stop where it is not.
+    pub(crate) fn bring_number(&self, copy: &Copy2D, follows_conjunction: bool) -> Outcome {
+        if !self.has_something(copy)? {
+            return Ok(());
+        }
+        let is_truth = follows_conjunction && copy.row_bytes == 1;
+        let value = u8::from(is_truth);
+        // SAFETY: as in `copy`.
+        unsafe { backing::fill(copy.to.address, value, copy.row_bytes as usize) };
+        Ok(())
+    }
+
+    /// Whether a copy takes a truth of a kernel's along: it brings a number to the
+    /// program, or a single byte from the device to somewhere.
+    pub(crate) fn carries_truth(&self, copy: &Copy2D) -> bool {
+        let from = copy.from.address;
+        let allocation = self.memory.containing(from);
+        let from_device = allocation.map_or(self.vmm.mapping(from).is_some(), |(_, allocation)| {
+            allocation.device.is_some()
+        });
+        copy.brings_number || (copy.row_bytes == 1 && copy.rows == 1 && from_device)
+    }
+
+    /// Whether there are bytes to be copied; both sides may be used so.
+    fn has_something(&self, copy: &Copy2D) -> Outcome<bool> {
+        if copy.row_bytes == 0 || copy.rows == 0 {
+            return Ok(false);
+        }
+        self.may_copy(&copy.to, copy, true)?;
+        self.may_copy(&copy.from, copy, false)?;
+        Ok(true)
+    }
+
+    fn copy_now(&mut self, to: (u64, bool), from: (u64, bool), bytes: usize) -> Outcome {
+        let context = self.contexts.current()?.handle;
+        self.streams.end_legacy(context);
         self.copy(&Copy2D::range(to, from, bytes))
     }
 
@@ -238,24 +325,26 @@ entry! {
     /// Device to host.
     fn cuMemcpyDtoH_v2 | cuMemcpyDtoH_v2_ptds(machine, _; to: u64, from: u64, bytes: usize) {
         machine.copy_now((to, false), (from, true), bytes)?;
-        machine.remember_copy(bytes, false);
+        machine.remember_copy(bytes, false, None);
         Ok(())
     }
 
-    /// Device to host, on a stream. Small ones may bring zeros, so that a
-    /// program does not take what lay there for a size.
+    /// Device to host, on a stream. Small ones may bring numbers of our own, so
+    /// that a program does not take what lay there for a size.
     fn cuMemcpyDtoHAsync_v2 | cuMemcpyDtoHAsync_v2_ptsz(
         machine, default;
         to: u64, from: u64, bytes: usize, stream: u64
     ) {
         let stream = machine.stream(stream, default)?;
-        let brings_zeros = bytes as u64 <= crate::config::get().small_d2h_bytes;
+        let brings_number = bytes as u64 <= crate::config::get().small_d2h_bytes;
         let copy = Copy2D {
-            brings_zeros,
+            brings_number,
             ..Copy2D::range((to, false), (from, true), bytes)
         };
         machine.submit(&stream, Work::Copy(copy))?;
-        machine.remember_copy(bytes, brings_zeros && bytes > 0);
+        let done = brings_number && stream.capture.is_none();
+        let byte = (done && bytes == 1).then_some(to);
+        machine.remember_copy(bytes, brings_number && bytes > 0, byte);
         Ok(())
     }
 

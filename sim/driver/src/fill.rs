@@ -1,12 +1,11 @@
 //! Fills (`cuMemset`), with elements of one, two and four bytes.
 
 use crate::abi::{Outcome, Status};
-use crate::backing::{self, Pages};
+use crate::backing;
 use crate::copy::Reach;
 use crate::entry::entry;
 use crate::graph::Work;
 use crate::machine::Machine;
-use crate::memory::Kind;
 use crate::stream::DefaultStream;
 
 /// Elements of one value, in rows.
@@ -74,15 +73,7 @@ impl Machine {
         {
             return Err(Status::INVALID_VALUE);
         }
-        let pages = match self.memory.containing(fill.address) {
-            Some((_, allocation)) => match allocation.kind {
-                Kind::Device { .. } | Kind::Imported => Pages::Shared,
-                Kind::Registered { .. } => Pages::Foreign,
-                _ => Pages::Private,
-            },
-            // A mapping of physical memory.
-            None => Pages::Shared,
-        };
+        let pages = self.pages(fill.address);
         for row in 0..fill.rows {
             let address = fill.address + row * fill.pitch_bytes;
             // SAFETY: the range was just found to be the driver's and writable,
@@ -99,8 +90,9 @@ impl Machine {
         Ok(())
     }
 
-    fn fill_now(&self, fill: Fill) -> Outcome {
-        self.contexts.current()?;
+    fn fill_now(&mut self, fill: Fill) -> Outcome {
+        let context = self.contexts.current()?.handle;
+        self.streams.end_legacy(context);
         self.fill(&fill)
     }
 

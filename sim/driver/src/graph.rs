@@ -6,13 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::time::Duration;
 
 use crate::abi::{In, Out, Outcome, Status};
 use crate::copy::Copy2D;
 use crate::entry::entry;
 use crate::fill::Fill;
-use crate::launch::HostCall;
+use crate::launch::{HostCall, Kernel};
 use crate::machine::Machine;
 use crate::stream::{DefaultStream, StreamId, StreamRef};
 
@@ -23,7 +22,7 @@ const ACTIVE: i32 = 1;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Work {
     /// Takes time and has no other effect.
-    Kernel(Duration),
+    Kernel(Kernel),
     Copy(Copy2D),
     Fill(Fill),
     Host(HostCall),
@@ -75,10 +74,19 @@ impl Machine {
     }
 
     fn perform(&mut self, stream: &StreamRef, work: Work) -> Outcome {
+        // Of a number that is read, what made it is the last work still; and a byte
+        // that is copied is the answer itself, as PyTorch does for `all` of one.
+        if !matches!(&work, Work::Copy(copy) if self.carries_truth(copy)) {
+            let conjunction = matches!(work, Work::Kernel(kernel) if kernel.is_conjunction);
+            self.streams.end_with(stream, conjunction);
+        }
         match work {
-            Work::Kernel(duration) => {
-                self.occupy(stream, duration);
+            Work::Kernel(kernel) => {
+                self.occupy(stream, kernel.duration);
                 Ok(())
+            }
+            Work::Copy(copy) if copy.brings_number => {
+                self.bring_number(&copy, self.streams.ends_with_conjunction(stream))
             }
             Work::Copy(copy) => self.copy(&copy),
             Work::Fill(fill) => self.fill(&fill),

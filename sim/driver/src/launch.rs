@@ -13,8 +13,22 @@ use crate::graph::Work;
 use crate::machine::Machine;
 use crate::stream::{DefaultStream, StreamRef};
 
+/// What the name of PyTorch's kernel that says of numbers whether all are true is
+/// made of, mangled: the reduction, and the function that it is made for
+/// (aten/src/ATen/native/cuda/ReduceLogicKernel.cu). The number before the name is
+/// its length, so that `bitwise_and_kernel_cuda` is none.
+const CONJUNCTION: [&str; 2] = ["13reduce_kernel", "15and_kernel_cuda"];
+
 /// Threads of a block at most.
 const MAX_BLOCK_THREADS: u64 = 1024;
+
+/// What is known of a kernel that a stream runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kernel {
+    pub(crate) duration: Duration,
+    /// It says of numbers whether all are true.
+    pub(crate) is_conjunction: bool,
+}
 
 /// A function of the program that runs when a stream comes to it. It is called
 /// without the machine's lock, so that it may do what it likes.
@@ -92,7 +106,11 @@ impl Machine {
             let wanted = arguments.read_at(0)?.read()?;
             nanoseconds = nanoseconds.saturating_add(u64::try_from(wanted).unwrap_or(0));
         }
-        self.submit(stream, Work::Kernel(Duration::from_nanos(nanoseconds)))
+        let kernel = Kernel {
+            duration: Duration::from_nanos(nanoseconds),
+            is_conjunction: CONJUNCTION.iter().all(|part| name.contains(part)),
+        };
+        self.submit(stream, Work::Kernel(kernel))
     }
 
     fn call_host(&mut self, stream: u64, default: DefaultStream, call: HostCall) -> Outcome {

@@ -1,7 +1,7 @@
 //! A simulated CUDA driver, which programs take for `libcuda.so.1`.
 //!
-//! Memory is real (lazily backed host memory, copied by real copies), counted
-//! against a limit and kept in a ledger; nothing is ever computed. Kernels take
+//! Memory is real (lazily backed host memory, copied by real copies that leave
+//! holes where nothing was written: `sparse.rs`), counted against a limit and kept in a ledger; nothing is ever computed. Kernels take
 //! time of a virtual clock, and graphs do their copies and fills again. What a
 //! program must not do (free twice, unmap half a mapping, map over a mapping)
 //! is answered by the error that a driver gives.
@@ -23,7 +23,7 @@
 //! | `GPUMEM_SIM_MACHINE` | file through which processes share the devices; made when it is not there | none: each has its own |
 //! | `GPUMEM_SIM_DRIVER` | version that the driver states | `13020` |
 //! | `GPUMEM_SIM_KERNEL_NS` | device time that a kernel takes, in nanoseconds | `0` |
-//! | `GPUMEM_SIM_SMALL_D2H` | copies to the host on a stream of at most so many bytes bring zeros | `0` |
+//! | `GPUMEM_SIM_SMALL_D2H` | copies to the host on a stream of at most so many bytes bring zeros, and a one for "all true" | `0` |
 //! | `GPUMEM_SIM_FAIL` | `name:n[=code],...`: the n-th call of a function fails | none |
 //! | `GPUMEM_SIM_TRUTH` | file for the truth at exit, `%p` is the process id | none |
 //! | `GPUMEM_SIM_NOTES` | file for the notes of a dry run (`notes.rs`), `%p` is the process id | none |
@@ -40,14 +40,20 @@
 //! a stream, which is how PyTorch reads them, is zero:
 //!
 //! - `nonzero`, `masked_select`, `x[mask]` and `unique` find nothing: sizes are
-//!   too small, never absurd. `repeat_interleave` without `output_size` fails,
-//!   since its check is told no.
+//!   too small, never absurd; so is that of `repeat_interleave` without
+//!   `output_size`.
+//! - One number is not zero: a single byte that follows PyTorch's kernel which says
+//!   whether all of something is true, as its stream's last work (but for copies of
+//!   one byte on the device), is one. So `x.all()` and `torch.equal` say yes, and checks of
+//!   arguments pass (those of `torch.distributions`, `isfinite(x).all()`); that of
+//!   `torch.normal` is known by the operator. `x.any()`, a comparison of two numbers,
+//!   and `all` of the single element that one makes are zero as ever.
 //! - `GradScaler` finds no infinity and takes every step, so that the optimizer
 //!   makes its state. Without it, garbage can skip all of them. The scale that
 //!   it reads back is zero.
 //! - `while loss.item() > 0.1` ends at its first look, and never runs for ever
 //!   for garbage or NaN. A loop that waits for a number to rise
-//!   (`while accuracy < 0.9`) does not end: nothing here makes a number rise, and
+//!   (`while accuracy < 0.9`) or for `all` to be false does not end: nothing here makes a number rise, and
 //!   who runs such a program must bound it by steps or by time. The notes say
 //!   who reads numbers, and how often.
 //! - A scalar that was really copied to the device comes back as zero, too.
@@ -92,6 +98,7 @@ mod proc_address;
 mod process;
 mod refused;
 mod shared;
+mod sparse;
 mod stream;
 mod table;
 mod truth;

@@ -13,7 +13,7 @@
 //! | `peak DEVICE BYTES` | the most that this process has taken of a device |
 //! | `common_peak DEVICE BYTES` | the most that all processes had taken when this one took some; the largest of all processes' is the peak of the device |
 //! | `out_of_memory DEVICE COUNT` | how often less was free than this process asked for |
-//! | `small_copy OPERATOR COUNT ZEROED` | copies to the host of at most 16 bytes: numbers that a kernel would have computed, such as how many elements are not zero; by PyTorch's operator (`unknown` outside of one), how many there were and to how many zeros were brought (`GPUMEM_SIM_SMALL_D2H`) in place of what lay there |
+//! | `small_copy OPERATOR COUNT ZEROED` | copies to the host of at most 16 bytes: numbers that a kernel would have computed, such as how many elements are not zero; by PyTorch's operator (`unknown` outside of one), how many there were and to how many zeros, or a one for true, were brought (`GPUMEM_SIM_SMALL_D2H`) in place of what lay there |
 //! | `unimplemented NAME COUNT` | calls of a function that is not simulated |
 //!
 //! What these numbers steer (the size of a tensor, a loop's end) is not what it
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use crate::abi::{Outcome, Status};
 use crate::machine::{self, Machine};
-use crate::{config, context, file, operator, table};
+use crate::{backing, config, context, file, operator, table};
 
 /// Copies to the host up to this size are taken for numbers: the largest scalar
 /// of PyTorch's, a complex double.
@@ -50,6 +50,8 @@ struct Notes {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SmallCopy {
     zeroed: bool,
+    /// Where one byte went that was not read from the device.
+    byte: Option<u64>,
 }
 
 fn notes() -> MutexGuard<'static, Notes> {
@@ -67,10 +69,11 @@ fn wanted() -> bool {
 
 impl Machine {
     /// Remembers a copy to the host, to be noted when the lock is given back.
-    pub(crate) fn remember_copy(&mut self, bytes: usize, zeroed: bool) {
+    /// `byte`: where a single one went that was not read.
+    pub(crate) fn remember_copy(&mut self, bytes: usize, zeroed: bool, byte: Option<u64>) {
         let small = (1..=SCALAR_BYTES).contains(&(bytes as u64)) || zeroed;
-        if small && wanted() {
-            self.small_copy = Some(SmallCopy { zeroed });
+        if byte.is_some() || (small && wanted()) {
+            self.small_copy = Some(SmallCopy { zeroed, byte });
         }
     }
 
@@ -90,15 +93,23 @@ impl Machine {
     }
 }
 
-/// Notes what a call has done, and writes the file when it is time. No lock of
-/// this library is held.
+/// Lets a check of PyTorch's pass, notes what a call has done, and writes the file
+/// when it is time. No lock of this library is held.
 pub(crate) fn after_call(outcome: &Outcome, copy: Option<SmallCopy>) {
+    let operator = copy.and_then(|_| operator::of_this_call());
+    if let Some(byte) = copy.and_then(|copy| copy.byte)
+        && operator.as_deref().is_some_and(operator::asks_for_yes)
+    {
+        // SAFETY: the call has just written there, and the program may not take
+        // the memory away before it has returned.
+        unsafe { backing::fill(byte, 1_u8, 1) };
+    }
     if !wanted() {
         return;
     }
     let mut urgent = *outcome == Err(Status::OUT_OF_MEMORY);
     if let Some(copy) = copy {
-        let name = operator::of_this_call().unwrap_or_else(|| Arc::from("unknown"));
+        let name = operator.unwrap_or_else(|| Arc::from("unknown"));
         let mut notes = notes();
         let copies = notes.copies.entry(name).or_default();
         urgent |= copies.count == 0;

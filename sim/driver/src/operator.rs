@@ -33,6 +33,11 @@ const CARRIERS: [&str; 10] = [
     "to_dtype_layout",
 ];
 
+/// Operators that read one truth of the device's, to stop where it is false:
+/// `normal` with a tensor of widths, of which none may be negative
+/// (aten/src/ATen/native/DistributionTemplates.h).
+const CHECKS: [&str; 2] = ["normal", "normal_out"];
+
 unsafe extern "C" {
     /// libgcc's unwinder (Itanium C++ ABI, level 1), which std links.
     fn _Unwind_Backtrace(
@@ -121,8 +126,17 @@ fn choose(mut operators: impl Iterator<Item = Arc<str>>) -> Option<Arc<str>> {
 }
 
 fn is_carrier(operator: &str) -> bool {
-    let name = operator.split("::").nth(2).unwrap_or_default();
-    CARRIERS.contains(&name)
+    CARRIERS.contains(&name(operator))
+}
+
+/// Whether a byte that the operator reads must be true for it to go on.
+pub(crate) fn asks_for_yes(operator: &str) -> bool {
+    CHECKS.contains(&name(operator))
+}
+
+/// `item` of `at::_ops::item::call`.
+fn name(operator: &str) -> &str {
+    operator.split("::").nth(2).unwrap_or_default()
 }
 
 /// The operator that a return address lies in.
@@ -212,6 +226,13 @@ mod tests {
         ];
         assert_eq!(chosen(&nonzero).as_deref(), Some(nonzero[0]));
         assert_eq!(chosen(&[]), None);
+    }
+
+    #[test]
+    fn a_check_is_known_by_its_operator() {
+        assert!(asks_for_yes("at::native::normal"));
+        assert!(!asks_for_yes("at::native::normal_"));
+        assert!(!asks_for_yes("normal"));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! allows. What a stream has is the moment at which all that it was given is
 //! done; a kernel without a stated duration ends as soon as it begins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::abi::{Out, Outcome, Status};
@@ -61,6 +61,8 @@ pub(crate) struct Stream {
 pub(crate) struct Streams {
     created: BTreeMap<u64, Stream>,
     defaults: BTreeMap<(u64, StreamId), Moment>,
+    /// Streams, by context, whose last work was a conjunction.
+    conjunctions: BTreeSet<(u64, StreamId)>,
 }
 
 impl Streams {
@@ -74,11 +76,19 @@ impl Streams {
     pub(crate) fn end_context(&mut self, context: u64) {
         self.created.retain(|_, stream| stream.context != context);
         self.defaults.retain(|(owner, _), _| *owner != context);
+        self.conjunctions.retain(|(owner, _)| *owner != context);
     }
 
     /// A created stream; the others cannot be captured.
     pub(crate) fn created(&mut self, handle: u64) -> Outcome<&mut Stream> {
         self.created.get_mut(&handle).ok_or(Status::INVALID_HANDLE)
+    }
+
+    fn remove(&mut self, handle: u64) -> Outcome {
+        let stream = self.created.remove(&handle).ok_or(Status::INVALID_HANDLE)?;
+        self.conjunctions
+            .remove(&(stream.context, StreamId::Created(handle)));
+        Ok(())
     }
 
     /// Makes every stream of a capture an ordinary one again.
@@ -88,6 +98,27 @@ impl Streams {
                 stream.capture = None;
             }
         }
+    }
+
+    /// Remembers of the last work of a stream whether it was a kernel that says
+    /// of numbers whether all are true.
+    pub(crate) fn end_with(&mut self, stream: &StreamRef, conjunction: bool) {
+        let key = (stream.context, stream.id);
+        if conjunction {
+            self.conjunctions.insert(key);
+        } else {
+            self.conjunctions.remove(&key);
+        }
+    }
+
+    /// The same of work that is none, on the legacy stream, without naming it.
+    pub(crate) fn end_legacy(&mut self, context: u64) {
+        self.conjunctions.remove(&(context, StreamId::Legacy));
+    }
+
+    /// Whether the last work of a stream was such a kernel.
+    pub(crate) fn ends_with_conjunction(&self, stream: &StreamRef) -> bool {
+        self.conjunctions.contains(&(stream.context, stream.id))
     }
 
     fn own_end(&self, stream: &StreamRef) -> Moment {
@@ -235,7 +266,7 @@ entry! {
 
     /// Destroys a created stream; what it was given is done all the same.
     fn cuStreamDestroy_v2(machine; stream: u64) {
-        machine.streams.created.remove(&stream).map(drop).ok_or(Status::INVALID_HANDLE)
+        machine.streams.remove(stream)
     }
 
     /// Waits for a stream, and lets pools shrink.

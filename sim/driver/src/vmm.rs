@@ -82,6 +82,20 @@ impl Vmm {
         (address - start < mapping.size_bytes).then_some((*start, mapping))
     }
 
+    /// What keeps the bytes that an address shows: the file's descriptor, the
+    /// offset, and how many bytes there are from it on.
+    pub(crate) fn store(&self, address: u64) -> Option<(i32, u64, u64)> {
+        let (start, mapping) = self.mapping(address)?;
+        let physical = self.physical.get(&mapping.physical)?;
+        let into = address - start;
+        let descriptor = self.file.descriptor()?;
+        Some((
+            descriptor,
+            physical.offset + into,
+            mapping.size_bytes - into,
+        ))
+    }
+
     /// Whether the address is in a reserved range.
     pub(crate) fn reserved(&self, address: u64) -> bool {
         self.reservations

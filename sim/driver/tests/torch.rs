@@ -55,6 +55,7 @@ fn numbers_are_zero_and_their_readers_are_named() {
     let found: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     let wanted = json!({
         "nonzero": 0, "masked_select": 0, "mask": 0, "unique": 0, "item": 0.0,
+        "all": true, "equal": true, "any": false, "bitwise": false, "repeated": 0, "sampled": 1000, "drawn": 3,
         "steps": 1, "with_state": 2,
     });
     assert_eq!(found, wanted);
@@ -76,8 +77,8 @@ fn numbers_are_zero_and_their_readers_are_named() {
         sums
     };
     // `nonzero`, `masked_select` and the mask.
-    assert_eq!(reads("nonzero"), (3, 3), "{text}");
+    assert_eq!(reads("::nonzero"), (3, 3), "{text}");
     assert!(reads("unique").0 > 0, "{text}");
-    // The program's own: `item`, the scaler's flag and the loss.
-    assert_eq!(reads("_local_scalar_dense"), (3, 3), "{text}");
+    // The program's own: `item` of four things, the scaler's flag and the loss.
+    assert_eq!(reads("_local_scalar_dense"), (6, 6), "{text}");
 }

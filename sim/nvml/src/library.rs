@@ -26,12 +26,13 @@ entry! {
         Ok(())
     }
 
-    /// The driver's version as text, which says what it is.
+    /// The driver's version as text: numbers alone, since programs (XLA) read it
+    /// as such, and none that a driver ever had.
     fn nvmlSystemGetDriverVersion(out: Out<u8>, room: u32) {
-        out.set_text("580.0-simulated", room)
+        out.set_text("0.0.0", room)
     }
 
-    /// The library's version as text.
+    /// The library's version as text, which says what it is.
     fn nvmlSystemGetNVMLVersion(out: Out<u8>, room: u32) {
         out.set_text("13.580.0-simulated", room)
     }

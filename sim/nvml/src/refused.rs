@@ -23,4 +23,6 @@ refused! {
     nvmlDeviceGetUtilizationRates
     nvmlDeviceGetClockInfo
     nvmlDeviceGetComputeMode
+    nvmlDeviceGetCurrPcieLinkGeneration
+    nvmlDeviceGetFieldValues
 }

@@ -34,6 +34,19 @@ fn it_tells_what_the_driver_has() {
     let driver = open("libgpumem_sim_driver.so");
     let nvml = open("libgpumem_sim_nvml.so");
     assert_eq!(call!(nvml, nvmlInit_v2()), 0);
+    // Numbers and points alone, which is how programs read it.
+    let mut version = [7_u8; 80];
+    assert_eq!(
+        call!(nvml, nvmlSystemGetDriverVersion(version.as_mut_ptr() => *mut u8, 80 => u32)),
+        0
+    );
+    let version = CStr::from_bytes_until_nul(&version).unwrap();
+    assert_eq!(version, c"0.0.0");
+    let mut generation = 0;
+    assert_eq!(
+        call!(nvml, nvmlDeviceGetCurrPcieLinkGeneration(0 => usize, &mut generation => *mut u32)),
+        3
+    );
     let mut count = 0;
     assert_eq!(
         call!(nvml, nvmlDeviceGetCount_v2(&mut count => *mut u32)),

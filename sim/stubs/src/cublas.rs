@@ -1,6 +1,8 @@
 //! cuBLAS: products succeed and compute nothing. PyTorch brings the workspace
 //! (`cublasSetWorkspace_v2`), so nothing is allocated here.
 
+use std::ffi::c_char;
+
 use crate::export::{Out, answers, stubs};
 use crate::object;
 
@@ -20,6 +22,20 @@ answers! {
     fn cublasGetVersion_v2(_handle: usize, out: Out<i32>) -> i32 {
         out.set(130_000);
         0
+    }
+
+    /// What a status means; it lives for ever. XLA makes a string of it without a
+    /// look.
+    fn cublasGetStatusString(status: i32) -> *const c_char {
+        let text = if status == 0 { c"success" } else { c"not supported by the simulated cuBLAS" };
+        text.as_ptr()
+    }
+
+    /// What a status is called; it lives for ever. Other than success, "not
+    /// supported" is the only one here.
+    fn cublasGetStatusName(status: i32) -> *const c_char {
+        let name = if status == 0 { c"CUBLAS_STATUS_SUCCESS" } else { c"CUBLAS_STATUS_NOT_SUPPORTED" };
+        name.as_ptr()
     }
 
     /// The stream of a handle: the legacy one.

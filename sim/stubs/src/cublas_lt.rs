@@ -103,7 +103,7 @@ answers! {
         0
     }
 
-    /// How an algorithm is set: zeros, of whatever size.
+    /// How an algorithm is set.
     fn cublasLtMatmulAlgoConfigGetAttribute(
         _algorithm: usize,
         _attribute: i32,
@@ -111,12 +111,28 @@ answers! {
         size_bytes: usize,
         written: Out<usize>,
     ) -> i32 {
-        for index in 0..size_bytes {
-            out.set_at(index, 0);
-        }
-        written.set(size_bytes);
-        0
+        zeros(out, size_bytes, written)
     }
+
+    /// What a layout is like.
+    fn cublasLtMatrixLayoutGetAttribute(
+        _layout: usize,
+        _attribute: i32,
+        out: Out<u8>,
+        size_bytes: usize,
+        written: Out<usize>,
+    ) -> i32 {
+        zeros(out, size_bytes, written)
+    }
+}
+
+/// Answers an attribute of whatever size, which is not remembered: zeros.
+fn zeros(out: Out<u8>, size_bytes: usize, written: Out<usize>) -> i32 {
+    for index in 0..size_bytes {
+        out.set_at(index, 0);
+    }
+    written.set(size_bytes);
+    0
 }
 
 answers! {

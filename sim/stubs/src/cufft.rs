@@ -8,6 +8,27 @@ use crate::export::{In, Out, answers, stubs};
 
 static PLANS: AtomicI32 = AtomicI32::new(0);
 
+/// Answers the version, as `major * 1000 + minor * 100 + patch`.
+fn version(out: Out<i32>, version: i32) -> i32 {
+    out.set(version);
+    0
+}
+
+answers! {
+    versions [first "libcufft.so.12"];
+    /// The version that programs of 13 find.
+    fn cufftGetVersion_13 as cufftGetVersion(out: Out<i32>) -> i32 {
+        version(out, 12_000)
+    }
+}
+answers! {
+    versions [other "libcufft.so.11"];
+    /// The version that programs of 12 find.
+    fn cufftGetVersion_12 as cufftGetVersion(out: Out<i32>) -> i32 {
+        version(out, 11_300)
+    }
+}
+
 /// Bytes of a complex element of a `cudaDataType`: twice a half, a double, a
 /// float.
 fn complex_bytes(kind: i32) -> usize {

@@ -17,6 +17,21 @@ answers! {
         object::end(handle)
     }
 
+    /// A part of the version (`libraryPropertyType`): 12.7.0, which is not older
+    /// than what programs of CUDA 12 and 13 are made for.
+    fn cusparseGetProperty(part: i32, out: Out<i32>) -> i32 {
+        /// `CUSPARSE_STATUS_INVALID_VALUE`.
+        const INVALID_VALUE: i32 = 3;
+        let value = match part {
+            0 => 12,
+            1 => 7,
+            2 => 0,
+            _ => return INVALID_VALUE,
+        };
+        out.set(value);
+        0
+    }
+
     /// What an error is called; it lives for ever.
     fn cusparseGetErrorString(status: i32) -> *const c_char {
         let text = if status == 0 { c"success" } else { c"not supported by the simulated cuSPARSE" };

@@ -128,6 +128,12 @@ impl<T> Clone for Out<T> {
 impl<T> Copy for Out<T> {}
 
 impl<T> Out<T> {
+    /// Answers into a place of ours.
+    #[cfg(test)]
+    pub(crate) fn to(place: &mut T) -> Self {
+        Self(place)
+    }
+
     /// Answers `value`, unless the caller gave NULL.
     pub(crate) fn set(self, value: T) {
         self.set_at(0, value);

@@ -14,8 +14,8 @@
 //! unwritten would be taken for a size.
 //!
 //! What the libraries take of the device for themselves is modelled where they
-//! ask the program for it (workspaces of cuDNN and cuFFT: `cudnn/workspace.rs`,
-//! `cufft.rs`) and, on demand, where they allocate it (NCCL's buffers:
+//! ask the program for it (workspaces of cuDNN, cuFFT and cuSOLVER:
+//! `cudnn/workspace.rs`, `cufft.rs`, `cusolver/mod.rs`) and, on demand, where they allocate it (NCCL's buffers:
 //! `nccl/buffers.rs`).
 //!
 //! | variable | meaning | default |

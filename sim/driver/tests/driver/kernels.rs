@@ -58,6 +58,62 @@ fn every_name_is_found_once() {
     });
 }
 
+/// PyTorch's name of the kernel behind `all`, but for what it is made for.
+const ALL: &str = "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIbNS0_14func_wrapper_tIbZZZNS0_15and_kernel_cudaE";
+
+#[test]
+fn all_is_true_where_it_is_the_last_work() {
+    let test = "kernels::all_is_true_where_it_is_the_last_work";
+    isolated(test, &[("GPUMEM_SIM_SMALL_D2H", "16")], |driver| {
+        driver.start();
+        let all = kernel(driver, ALL);
+        let sum = kernel(driver, &ALL.replace("15and_kernel", "15sum_kernel"));
+        let each = kernel(driver, &ALL.replace("15and_kernel", "23bitwise_and_kernel"));
+        let memory = driver.alloc(64);
+        let other = get(|out| driver.cuStreamCreate(out, 0));
+        let read = |bytes: usize, stream| {
+            let mut back = [7_u8; 16];
+            let status = driver.cuMemcpyDtoHAsync_v2(back.as_mut_ptr(), memory, bytes, stream);
+            assert_eq!(status, SUCCESS);
+            back[0]
+        };
+        assert_eq!(read(1, 0), 0);
+        assert_eq!(launch(driver, all, 0, 0), SUCCESS);
+        // As often as it is read, on its stream, and no number but a byte.
+        let found = [
+            read(1, 0),
+            read(1, 0),
+            read(1, other),
+            read(4, 0),
+            read(1, 0),
+        ];
+        assert_eq!(found, [1, 1, 0, 0, 1]);
+        for last in [sum, each] {
+            assert_eq!(launch(driver, all, 0, 0), SUCCESS);
+            assert_eq!(launch(driver, last, 0, 0), SUCCESS);
+            assert_eq!(read(1, 0), 0);
+        }
+        assert_eq!(launch(driver, all, other, 0), SUCCESS);
+        assert_eq!(launch(driver, all, 0, 0), SUCCESS);
+        assert_eq!(driver.cuMemsetD32Async(memory, 0, 1, other), SUCCESS);
+        assert_eq!((read(1, other), read(1, 0)), (0, 1));
+        let copied = |bytes| driver.cuMemcpyDtoDAsync_v2_ptsz(memory + 8, memory, bytes, other);
+        assert_eq!(launch(driver, all, other, 0), SUCCESS);
+        assert_eq!((copied(1), read(1, other)), (SUCCESS, 1));
+        assert_eq!((copied(2), read(1, other)), (SUCCESS, 0));
+        // The program's own byte is no answer of a kernel's.
+        let byte = [1_u8];
+        assert_eq!(launch(driver, all, other, 0), SUCCESS);
+        assert_eq!(
+            driver.cuMemcpyHtoDAsync_v2(memory, byte.as_ptr(), 1, other),
+            SUCCESS
+        );
+        assert_eq!(read(1, other), 0);
+        assert_eq!(driver.cuMemcpyHtoD_v2(memory, byte.as_ptr(), 1), SUCCESS);
+        assert_eq!(read(1, 0), 0);
+    });
+}
+
 #[test]
 fn a_variable_can_be_copied_to_and_costs_nothing() {
     let test = "kernels::a_variable_can_be_copied_to_and_costs_nothing";

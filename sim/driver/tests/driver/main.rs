@@ -18,6 +18,7 @@ mod planes;
 mod pools;
 mod proc_address;
 mod settings;
+mod sparse;
 mod streams;
 mod threads;
 mod truth;

@@ -11,7 +11,15 @@ found = {
     "mask": x[x > 0].shape[0],
     "unique": torch.unique(x).shape[0],
     "item": x.sum().item(),
+    "all": (x > 0).all().item(),
+    "equal": torch.equal(x, x.clone()),
+    "any": (x > 0).any().item(),
+    "bitwise": torch.bitwise_and(x > 0, x > 1)[0].item(),
+    "repeated": torch.repeat_interleave(x, (x > 0).long()).shape[0],
 }
+# Arguments are checked: of the widths none may be negative, and all probabilities are finite.
+found["sampled"] = torch.distributions.Normal(x, x).sample().shape[0]
+found["drawn"] = torch.distributions.Categorical(logits=x).sample((3,)).shape[0]
 
 # Blocks that hold numbers, for the scaler's flag to lie in.
 used = [torch.full((64,), 7.0).cuda() for _ in range(50)]
