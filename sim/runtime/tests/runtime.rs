@@ -87,10 +87,10 @@ fn memory_is_the_drivers() {
     assert_eq!(address, 0);
     let (mut before, mut after, mut total) = (0, 0, 0);
     assert_eq!(runtime.cudaMemGetInfo(&mut before, &mut total), 0);
-    assert_eq!(runtime.cudaMalloc(&mut address, 4 * MIB), 0);
+    assert_eq!(runtime.cudaMalloc(&mut address, 1024 * MIB), 0);
     assert_eq!(runtime.cudaMemGetInfo(&mut after, &mut total), 0);
-    // Other tests of this process may run meanwhile, and only take more.
-    assert!(before - after >= 4 * MIB);
+    // Other tests of this process may run meanwhile, and take and give back much less.
+    assert!(before >= after + 512 * MIB, "{before} {after}");
 
     assert_eq!(runtime.cudaMemset(address, 0x105, 4), 0);
     let mut back = [0_u8; 4];
