@@ -3,7 +3,7 @@
 //! One verb, one file, under [`verb`]; [`source`] finds what a verb reads, [`show`] prints it. Exit status: 0 done; 1 the report
 //! cannot be written; 2 usage; 3 the source cannot be read; `run` and `demo` end with their program's own, or with 125 to 127
 //! where it could not be run; `sim` is 0 where the program fits, 1 where it does not, 4 where that cannot be told; `doctor` is 1
-//! where a problem was found.
+//! where a problem was found, `collect` where it cannot listen.
 #![forbid(unsafe_code)]
 
 mod doctor;
@@ -39,8 +39,12 @@ enum Verb {
     Run(verb::run::RunArguments),
     /// What leaks, at which line, since when
     Leaks(verb::leaks::LeaksArguments),
+    /// Record many programs as they come and go
+    Collect(verb::collect::CollectArguments),
     /// The processes of a recording
     Ps(verb::ps::PsArguments),
+    /// The largest live blocks: whose, since when
+    Blocks(verb::blocks::BlocksArguments),
     /// Run a small leaking program on a simulated GPU and explain it
     Demo(verb::demo::DemoArguments),
     /// Will it fit? A dry run on a simulated GPU
@@ -53,6 +57,8 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().verb {
         Verb::Run(arguments) => verb::run::run(&arguments),
         Verb::Leaks(arguments) => verb::leaks::leaks(&arguments),
+        Verb::Collect(arguments) => verb::collect::collect(&arguments),
+        Verb::Blocks(arguments) => verb::blocks::blocks(&arguments),
         Verb::Ps(arguments) => verb::ps::ps(&arguments),
         Verb::Demo(arguments) => verb::demo::demo(&arguments),
         Verb::Sim(arguments) => verb::sim::sim(&arguments),
@@ -72,6 +78,8 @@ struct Failure {
 }
 
 impl Failure {
+    /// The verb could not do what it is for.
+    const FAILED: u8 = 1;
     /// The command line is wrong.
     const USAGE: u8 = 2;
     /// The source cannot be read.

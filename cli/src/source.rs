@@ -1,8 +1,10 @@
-//! What a verb reads: a capture, a folder of them, the recording of a process, or the newest session.
+//! What a verb reads: a capture, a folder of them, the recording of a process, or what a running collector hears, else the
+//! newest session.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
+use gpumem_collector::ingest::running::{Collecting, socket_places};
 use gpumem_collector::ingest::session::{self, Source};
 use gpumem_collector::model::Session;
 
@@ -14,16 +16,24 @@ pub(crate) fn read(source: Option<&str>) -> Result<Session, Failure> {
 }
 
 fn session_of(source: Option<&str>) -> Result<Session> {
-    let places = session::spool_places();
+    let mut places = session::spool_places();
+    let collecting = || Collecting::find(&socket_places());
     let Some(source) = source else {
-        return Ok(session::newest(&places)?);
+        return Ok(session::current(&places, collecting().as_ref())?);
     };
     let path = Path::new(source);
     if path.exists() {
         return Ok(session::open(&Source::at(path)?)?);
     }
     match source.parse::<u32>() {
-        Ok(pid) => of_process(pid, &places),
+        Ok(pid) => {
+            let folders = collecting().map(|collecting| collecting.folders());
+            let others = folders.unwrap_or_default().into_iter();
+            let others = others.filter(|folder| !places.contains(folder));
+            let others = Vec::from_iter(others);
+            places.extend(others);
+            of_process(pid, &places)
+        }
         Err(_) => Err(anyhow!(
             "{source} is no capture, folder or process id: nothing of that name is there. Give a .gpumem file, a folder of \
              them, a process id, or nothing for the newest session"

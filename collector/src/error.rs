@@ -75,6 +75,24 @@ pub enum CollectorError {
         /// Which file.
         path: PathBuf,
     },
+    /// Somebody listens at the socket already.
+    #[error(
+        "{} listens at {path} already. Let it record, end it first, or give another socket", holder(.pid)
+    )]
+    Held {
+        /// Which socket.
+        path: PathBuf,
+        /// Who, if he says so.
+        pid: Option<u32>,
+    },
+    /// The system has no room for so long a path of a socket.
+    #[error("{path} is too long for a socket, which may have {most} bytes. Give a shorter one")]
+    SocketPath {
+        /// Which path.
+        path: PathBuf,
+        /// Bytes that it may have.
+        most: usize,
+    },
     /// The socket's folder could be used by others.
     #[error(
         "{path} cannot hold a collector's socket: {why}. Give a folder of your own with mode 0700"
@@ -88,6 +106,13 @@ pub enum CollectorError {
     /// Encoding failed: a definition or a chunk past its limit.
     #[error("the capture could not be written: {0}. Please report this with the command line")]
     Encode(#[source] WireError),
+}
+
+fn holder(pid: &Option<u32>) -> String {
+    pid.map_or_else(
+        || "another collector".into(),
+        |pid| format!("process {pid}"),
+    )
 }
 
 fn list(places: &[PathBuf]) -> String {

@@ -25,6 +25,8 @@ pub struct LiveObject {
     /// What it belongs to: the context of an allocation, the pool of a block (0: the device's current one), for a mapping the
     /// key of its physical memory.
     pub owner: u64,
+    /// The stream that a pool block was allocated on (0: the default stream); 0 of all others.
+    pub stream: u64,
     /// The number of the event that made it.
     pub born: Seq,
     /// The time of that event, in ticks.
@@ -207,6 +209,7 @@ impl LiveTable {
             bytes,
             device: event.device,
             owner,
+            stream: 0,
             born: event.seq,
             born_ticks: event.time,
             stack: event.stack,
@@ -227,7 +230,7 @@ impl LiveTable {
     }
 
     fn create(&mut self, object: Object, event: &Event, report: &mut dyn FnMut(Change)) {
-        let [value, bytes, owner, _] = event.words;
+        let [value, bytes, owner, stream] = event.words;
         let (key, bytes, owner) = match object {
             Object::Physical => (event.seq.0, bytes, 0),
             Object::Context | Object::Pool => (value, 0, 0),
@@ -256,10 +259,11 @@ impl LiveTable {
         }
         let mut born = Self::new_object(event, object, key, bytes, owner);
         // A pool may be of another device than the one that is current where it is used.
-        if object == Object::PoolBlock
-            && let Some(pool) = self.objects.get(&(Object::Pool, owner))
-        {
-            born.device = pool.device;
+        if object == Object::PoolBlock {
+            born.stream = stream;
+            if let Some(pool) = self.objects.get(&(Object::Pool, owner)) {
+                born.device = pool.device;
+            }
         }
         self.insert(born, report);
     }

@@ -16,7 +16,7 @@ use gpumem_collector::ingest::session::spool_places;
 /// The shim's file.
 const SHIM: &str = "libgpumemshim.so";
 /// The name of a capture where the user gives none.
-const NAME: &str = "gpumem.%h.%p.gpumem";
+pub(crate) const NAME: &str = "gpumem.%h.%p.gpumem";
 /// Numbers that are tried behind a name that is taken.
 const NUMBERS: u32 = 10_000;
 /// Bytes that a socket's path may have, with the zero at its end (`sun_path` in `sys/un.h`).
@@ -174,7 +174,8 @@ pub(super) fn capture(output: Option<&Path>) -> Result<(CaptureWriter, bool)> {
     )
 }
 
-fn create(path: &Path) -> Result<(CaptureWriter, bool)> {
+/// Creates a capture of this name, or of that name with the first number behind it that is free, and says whether it has one.
+pub(crate) fn create(path: &Path) -> Result<(CaptureWriter, bool)> {
     for number in 0..NUMBERS {
         let name = numbered(path, number);
         match CaptureWriter::create(&name) {
@@ -204,7 +205,7 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 }
 
 /// A pattern with its letters filled in; an unknown one stays as it is.
-fn expand(pattern: &str, value: impl Fn(char) -> Option<String>) -> String {
+pub(crate) fn expand(pattern: &str, value: impl Fn(char) -> Option<String>) -> String {
     let mut out = String::new();
     let mut rest = pattern.chars();
     while let Some(character) = rest.next() {

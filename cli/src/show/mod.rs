@@ -1,5 +1,6 @@
 //! From a report to text: tables that fit 80 columns, in plain ASCII, coloured only on a terminal.
 
+pub(crate) mod blocks;
 pub(crate) mod colour;
 pub(crate) mod doctor;
 pub(crate) mod heading;

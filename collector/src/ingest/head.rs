@@ -14,6 +14,7 @@ use gpumem_wire::{Chunk, ChunkKind, Definition};
 use crate::ingest::capture::CaptureReader;
 use crate::ingest::decode::Decoded;
 use crate::ingest::liveness::{Liveness, liveness};
+use crate::ingest::session::in_order;
 use crate::model::session::PROCESSES;
 
 /// What a capture begins with.
@@ -111,7 +112,7 @@ pub(super) fn newest(mut heads: Vec<Head>) -> Vec<PathBuf> {
     } else {
         together(heads)
     };
-    paths.sort();
+    in_order(&mut paths);
     paths
 }
 

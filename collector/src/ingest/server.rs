@@ -1,15 +1,17 @@
 //! The collector's socket: streams of running processes become models and a capture.
 //!
-//! One thread accepts, one thread a connection reads and decodes, one thread owns the models and the capture. A stream is
-//! chunks, nothing else: first its process's definition, at last its goodbye. What comes is checked where it comes in; a bad
-//! stream is closed with one sentence in the session's notes, and nothing else suffers.
+//! One thread accepts, one thread a connection reads and decodes, one thread owns the models and the captures: a `hub` that
+//! keeps a whole session in one capture (`gpumem run`), or a [`keeper`] that lives on while processes come and go (`gpumem
+//! collect`). A stream is chunks, nothing else: first its process's definition, at last its goodbye. What comes is checked
+//! where it comes in; a bad stream is closed with one sentence, and nothing else suffers.
 
 mod hub;
+pub mod keeper;
 mod peers;
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,11 +25,16 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use crate::error::CollectorError;
 use crate::ingest::capture::CaptureWriter;
 use crate::ingest::decode::Decoded;
+use crate::ingest::running::{Claim, Roster, check_folder, folder_of};
 use crate::ingest::server::hub::Hub;
+use crate::ingest::server::keeper::{Keeper, Listener, Opener};
 use crate::model::Session;
 
 /// Decoded chunks that wait for the models.
 const WAITING_CHUNKS: usize = 16;
+
+/// Connections at one time.
+const CONNECTIONS: usize = 1024;
 
 /// Descriptors that a full collector needs, and some to spare.
 const DESCRIPTORS: u64 = 4096;
@@ -65,10 +72,7 @@ impl Server {
     /// # Errors
     /// [`CollectorError::UnsafeFolder`], [`CollectorError::Exists`] or [`CollectorError::Io`].
     pub fn bind(path: &Path) -> Result<Self, CollectorError> {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        check_folder(folder.unwrap_or(Path::new(".")))?;
+        check_folder(folder_of(path))?;
         let listener = UnixListener::bind(path).map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => CollectorError::Exists { path: path.into() },
             _ => CollectorError::io(path)(error),
@@ -116,6 +120,68 @@ impl Server {
     }
 }
 
+/// A collector that lives on: processes come and go.
+pub struct Keeping {
+    path: PathBuf,
+    stop: UnixStream,
+    acceptor: JoinHandle<()>,
+    sender: Sender<Message>,
+    keeper: JoinHandle<()>,
+    /// Given up last, when the socket is gone.
+    claim: Claim,
+}
+
+impl Keeping {
+    /// Takes over a socket, from nobody or from a collector that is no more, and serves it until [`Keeping::finish`].
+    ///
+    /// # Errors
+    /// Those of [`Claim::take`] and [`Server::bind`].
+    pub fn start(path: &Path, open: Opener, tell: Listener) -> Result<Self, CollectorError> {
+        let claim = Claim::take(path)?;
+        let Server { listener, path } = Server::bind(path)?;
+        let io = || CollectorError::io(&path);
+        let keeper = Keeper::new(open, tell, Roster::new(&path));
+        let (sender, receiver) = bounded(WAITING_CHUNKS);
+        let (stop, stopped) = UnixStream::pair().map_err(io())?;
+        let to_keeper = sender.clone();
+        let acceptor = thread::Builder::new()
+            .name("gpumem-accept".into())
+            .spawn(move || peers::accept_all(&listener, &stopped, &to_keeper))
+            .map_err(io())?;
+        let keeper = thread::Builder::new()
+            .name("gpumem-keep".into())
+            .spawn(move || keeper.serve(&receiver))
+            .map_err(io())?;
+        Ok(Self {
+            path,
+            stop,
+            acceptor,
+            sender,
+            keeper,
+            claim,
+        })
+    }
+
+    /// The socket's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes no more connections, writes what the processes sent so far, hangs up on them and removes the socket. They go on
+    /// and record by themselves. Says whether all of that went well.
+    pub fn finish(self) -> bool {
+        // First the socket: who comes now finds nobody and does not wait.
+        drop(fs::remove_file(&self.path));
+        drop(self.stop);
+        let accepted = self.acceptor.join().is_ok();
+        let policy = FinishPolicy::Quiet(Duration::ZERO);
+        let told = self.sender.send(Message::Finish(policy)).is_ok();
+        let kept = self.keeper.join().is_ok();
+        drop(self.claim);
+        accepted && told && kept
+    }
+}
+
 /// Lets this process open as many files as the system allows it, within what a full collector needs: each connection takes two
 /// descriptors, and the usual soft limit is 1024. A program that is started later would inherit that, so start it before.
 pub fn raise_descriptor_limit() {
@@ -126,30 +192,6 @@ pub fn raise_descriptor_limit() {
         // Where it is not allowed fewer can be connected at a time, and it is said when they are too many.
         let _ = setrlimit(Resource::Nofile, limit);
     }
-}
-
-/// Makes the folder or checks the one that is there.
-fn check_folder(folder: &Path) -> Result<(), CollectorError> {
-    let unsafe_folder = |why| CollectorError::UnsafeFolder {
-        path: folder.into(),
-        why,
-    };
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(CollectorError::io(folder)(error)),
-    }
-    let metadata = fs::symlink_metadata(folder).map_err(CollectorError::io(folder))?;
-    if !metadata.is_dir() {
-        return Err(unsafe_folder("it is a link or no folder"));
-    }
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(unsafe_folder("it belongs to another user"));
-    }
-    if metadata.mode() & 0o077 != 0 {
-        return Err(unsafe_folder("other users may enter it"));
-    }
-    Ok(())
 }
 
 /// A collector at work.

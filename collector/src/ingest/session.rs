@@ -6,13 +6,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use gpumem_wire::{Definition, places};
+use gpumem_wire::{ChunkKind, Definition, Seq, places};
 
 use crate::error::CollectorError;
 use crate::ingest::capture::{CaptureReader, CaptureWriter, Item, is_being_written};
 use crate::ingest::decode::Decoded;
 use crate::ingest::head::{self, Head};
 use crate::ingest::liveness::{Liveness, liveness};
+use crate::ingest::running::Collecting;
 use crate::model::{Process, Session, State};
 use crate::symbols;
 
@@ -81,23 +82,55 @@ pub fn newest(places: &[PathBuf]) -> Result<Session, CollectorError> {
     read_all(&head::newest(heads), places.to_vec())
 }
 
+/// Reads what is meant where nothing is named: the processes that a running collector hears now; if it hears none, or there is
+/// no collector, the newest session, be it of the collector's or in these folders.
+///
+/// # Errors
+/// Those of [`newest`].
+pub fn current(
+    places: &[PathBuf],
+    collecting: Option<&Collecting>,
+) -> Result<Session, CollectorError> {
+    let Some(collecting) = collecting else {
+        return newest(places);
+    };
+    if !collecting.open.is_empty() {
+        let mut paths = collecting.open.clone();
+        in_order(&mut paths);
+        return read_all(&paths, collecting.folders());
+    }
+    // Its last capture may lie elsewhere; in one of the folders it is met twice.
+    let mut paths: Vec<PathBuf> = all_captures(places)
+        .chain(collecting.last.clone())
+        .collect();
+    paths.sort();
+    paths.dedup();
+    let heads = paths.iter().filter_map(|path| Head::read(path)).collect();
+    read_all(&head::newest(heads), places.to_vec())
+}
+
 /// Reads the last recording of a process; `None` where there is none. Of all captures only the beginnings are looked at, or
 /// the processes that they name.
 ///
 /// # Errors
 /// Those of [`CaptureReader::open`].
 pub fn of_process(pid: u32, places: &[PathBuf]) -> Result<Option<Session>, CollectorError> {
-    let last = all_captures(places)
+    let mut found: Vec<(u64, PathBuf)> = all_captures(places)
         .flat_map(|path| {
             let of = head::processes(&path).into_iter();
             of.filter(|process| process.pid == pid)
                 .map(move |process| (process.started_ns, path.clone()))
         })
-        .max();
-    let Some((started_ns, path)) = last else {
+        .collect();
+    let Some(started_ns) = found.iter().map(|(started_ns, _)| *started_ns).max() else {
         return Ok(None);
     };
-    let mut session = open(&Source::File(path))?;
+    // Its parts, if it went on by itself when its collector ended.
+    found.retain(|(began_ns, _)| *began_ns == started_ns);
+    let mut paths: Vec<PathBuf> = found.into_iter().map(|(_, path)| path).collect();
+    in_order(&mut paths);
+    paths.dedup();
+    let mut session = read_all(&paths, places.to_vec())?;
     session.processes.retain(|process| {
         let definition = process.definition();
         (definition.pid, definition.started_ns) == (pid, started_ns)
@@ -121,8 +154,14 @@ fn captures(place: &Path) -> Vec<PathBuf> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|ending| ending == EXTENSION))
         .collect();
-    found.sort();
+    in_order(&mut found);
     found
+}
+
+/// Sorts captures as they are read: by name, wherever they lie. A collector's part of a process sorts before that which the
+/// process wrote afterwards.
+pub(super) fn in_order(paths: &mut [PathBuf]) {
+    paths.sort_by(|a, b| (a.file_name(), a).cmp(&(b.file_name(), b)));
 }
 
 fn read_all(paths: &[PathBuf], places: Vec<PathBuf>) -> Result<Session, CollectorError> {
@@ -176,7 +215,10 @@ fn read(path: &Path, session: &mut Session) -> Result<(), CollectorError> {
         let index = match numbers.get(&number) {
             Some(&index) => index,
             None => {
-                let Some(index) = session.add_process() else {
+                let known = decoded
+                    .as_ref()
+                    .and_then(|decoded| continued(path, number, decoded, session, &numbers));
+                let Some(index) = known.or_else(|| session.add_process()) else {
                     continue;
                 };
                 numbers.insert(number, index);
@@ -212,16 +254,58 @@ fn read(path: &Path, session: &mut Session) -> Result<(), CollectorError> {
             "{name}: {skipped} parts were written by a later gpumem and are left out"
         ));
     }
-    if reader.truncated() {
+    // What is being written ends wherever its writer is.
+    if reader.truncated() && !is_being_written(path) {
         session.truncated = true;
         session.note(format!(
-            "{name} ends in the middle of a record: it is being written, or its writer was stopped; all before it counts"
+            "{name} ends in the middle of a record: its writer was stopped; all before it counts"
         ));
     }
     let whole = !session.truncated;
     session.files.push(path.to_owned());
     settle(path, session, &numbers, whole);
     Ok(())
+}
+
+/// The process of the session that goes on here: one that went on by itself when its collector ended, and so has a capture of
+/// the collector's and one of its own. What the collector had not read when it was killed is lost.
+fn continued(
+    path: &Path,
+    number: u32,
+    decoded: &Decoded,
+    session: &mut Session,
+    numbers: &HashMap<u32, usize>,
+) -> Option<usize> {
+    let Decoded::Definitions { definitions, .. } = decoded else {
+        return None;
+    };
+    let Some(Definition::Process(definition)) = definitions.first() else {
+        return None;
+    };
+    let index = session
+        .processes
+        .iter()
+        .rposition(|process| process.is(definition) && process.end().is_none())
+        .filter(|index| !numbers.values().any(|known| known == index))?;
+    let process = session.processes.get_mut(index)?;
+    let last = process.last_seq();
+    if let Some(first) = first_event(path, number) {
+        // A copy of the same capture is not its continuation.
+        let missing = first.0.checked_sub(last.0)?.checked_sub(1)?;
+        process.lose_events(missing);
+    }
+    Some(index)
+}
+
+/// The number of the first event of a process in a capture.
+fn first_event(path: &Path, number: u32) -> Option<Seq> {
+    let mut reader = CaptureReader::open(path).ok()?;
+    while let Ok(Some((header, _))) = reader.read_stored(|kind| kind == ChunkKind::Events) {
+        if header.process == number && header.first > Seq(0) {
+            return Some(header.first);
+        }
+    }
+    None
 }
 
 /// After all of a capture was read: how its processes fare, and names for their frames. Names that were found here are added

@@ -4,6 +4,7 @@
 //! `--json`; the views print the same report. Sizes are bytes, times nanoseconds since the epoch, frames innermost first;
 //! what is not known is null and never 0.
 
+pub mod blocks;
 pub mod category;
 pub mod caveats;
 pub mod clock;

@@ -14,7 +14,7 @@ use crate::insight::who;
 use crate::model::peak::{Moment, Picture, Share};
 use crate::model::{ClockSource, Failure, Layer, Process, Session};
 use crate::symbols::site::{Whose, whose};
-use crate::symbols::{Language, Mine, ResolvedFrame, Site, frames, site};
+use crate::symbols::{Language, Mine, ResolvedFrame, Site, frames, operator, site};
 
 /// The first key of the report.
 pub const SCHEMA: &str = "gpumem.peak/1";
@@ -275,30 +275,6 @@ fn is_optimizer(frames: &[ResolvedFrame]) -> bool {
                 .as_deref()
                 .is_some_and(|file| file.contains("/torch/optim/"))
     })
-}
-
-/// The operator of torch that the native frames name: in a backward pass its node (`ConvolutionBackward0`), else the operator
-/// as the dispatcher has it (`convolution`), the outermost: what a program calls.
-fn operator(frames: &[ResolvedFrame]) -> Option<String> {
-    let native = || {
-        frames
-            .iter()
-            .take_while(|frame| frame.language == Language::Native)
-            .map(|frame| frame.function.as_str())
-    };
-    let between = |function: &str, start: &str| -> Option<String> {
-        let rest = function.split_once(start)?.1;
-        let name = rest.split_once("::").map_or(rest, |(name, _)| name);
-        Some(name.split('(').next().unwrap_or(name).to_owned())
-    };
-    native()
-        .filter(|function| function.contains("::apply"))
-        .find_map(|function| between(function, "torch::autograd::generated::"))
-        .or_else(|| {
-            native()
-                .filter_map(|function| between(function, "at::_ops::"))
-                .last()
-        })
 }
 
 /// All shares of a picture with what they mean.

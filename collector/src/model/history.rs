@@ -46,7 +46,7 @@ impl ClockSource {
     /// All sources, the most telling first: what a person says, then what an optimizer says.
     pub const ALL: [Self; SOURCES] = [Self::Mark, Self::OptimizerStep, Self::Backward];
 
-    const fn index(self) -> usize {
+    pub(crate) const fn index(self) -> usize {
         self as usize
     }
 }
@@ -439,6 +439,12 @@ impl History {
             return self.first_ns;
         }
         self.ticks[source.index()].time_of(step)
+    }
+
+    /// The step of a clock in which an object was born that lives, or lived when the live set was frozen.
+    pub fn birth_step(&self, object: &LiveObject, source: ClockSource) -> Option<u32> {
+        let birth = self.births.get(&(object.object, object.key))?;
+        Some(birth.steps[source.index()])
     }
 
     /// Nanoseconds a step of this clock takes on average, from the first tick to the last.

@@ -5,11 +5,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use gpumem_wire::{Change, DeviceOrdinal, Event, LiveObject, LiveTable, Object, StackId, ThreadId};
+use gpumem_wire::{
+    Change, DeviceOrdinal, Event, LiveObject, LiveTable, Object, Seq, StackId, ThreadId,
+};
 
 use crate::model::address::AddressMap;
 use crate::model::definitions::Definitions;
-use crate::model::exit::{AtExit, ExitReason};
+use crate::model::exit::{AtExit, ExitReason, KnownObject};
 use crate::model::history::{ClockSource, History};
 use crate::model::peak::{Moment, Peaks};
 use crate::model::place::{Framework, Layer, PlaceId, Places};
@@ -46,6 +48,7 @@ pub struct Memory {
     /// Contexts that were seen being made and live.
     contexts: u64,
     at_exit: Option<AtExit>,
+    last_seq: Seq,
     unknown: u64,
     changes: Vec<Change>,
 }
@@ -155,6 +158,8 @@ impl Memory {
             reason,
             time_ns,
             totals: self.totals.clone(),
+            seq: self.last_seq,
+            given_back: Vec::new(),
             is_final,
         });
         at_exit.is_final |= is_final;
@@ -172,6 +177,7 @@ impl Memory {
     pub(crate) fn apply(&mut self, definitions: &Definitions, event: &Event, time_ns: u64) {
         let mut changes = core::mem::take(&mut self.changes);
         self.table.apply(event, |change| changes.push(change));
+        self.last_seq = self.last_seq.max(event.seq);
         if self.ends_last_context(&changes) {
             self.history.freeze_for_now(time_ns);
             self.set_at_exit(ExitReason::LastContext, time_ns, false);
@@ -255,6 +261,14 @@ impl Memory {
             .places
             .get(place)
             .map(|place| (place.layer, place.segment_of));
+        if let Some(at_exit) = &mut self.at_exit {
+            let turned = KnownObject {
+                object: *object,
+                place,
+                in_backward: self.peaks.made_in_backward(object),
+            };
+            at_exit.turn(turned, turn);
+        }
         if let Some((layer, segment_of)) = layer_and_owner {
             let totals = self.totals.entry(object.device).or_default();
             let before = totals.live.peak();

@@ -177,6 +177,21 @@ impl Peaks {
         self.devices.get(&device)?.out_of_memory.as_ref()
     }
 
+    /// Whether a live object was made while a backward pass ran.
+    pub fn made_in_backward(&self, object: &LiveObject) -> bool {
+        let key = (object.object, object.key);
+        self.made_in_backward.contains(&key)
+    }
+
+    /// What became of a holder's memory so far.
+    pub fn kept(&self, device: DeviceOrdinal, holder: Holder) -> Kept {
+        let held = self
+            .devices
+            .get(&device)
+            .and_then(|all| all.held.get(&holder));
+        held.map_or_else(Kept::default, |held| held.kept)
+    }
+
     /// An object counts as in use from now on. `now`: this moment, as far as it is known outside.
     pub(crate) fn gained(&mut self, place: PlaceId, object: &LiveObject, now: Moment) {
         let key = (object.object, object.key);
@@ -285,7 +300,7 @@ impl Peaks {
         Holder {
             place,
             stack: object.stack,
-            in_backward: self.made_in_backward.contains(&(object.object, object.key)),
+            in_backward: self.made_in_backward(object),
         }
     }
 

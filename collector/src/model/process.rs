@@ -144,6 +144,7 @@ pub struct Process {
     lost: Lost,
     events: u64,
     last_event_ns: u64,
+    last_seq: Seq,
 }
 
 impl Process {
@@ -256,6 +257,11 @@ impl Process {
         self.events
     }
 
+    /// The highest number of an event that was applied.
+    pub fn last_seq(&self) -> Seq {
+        self.last_seq
+    }
+
     /// The time of the last event or of the goodbye, in nanoseconds since the epoch; without either, of the beginning.
     pub fn last_ns(&self) -> u64 {
         let goodbye_ns = self.end.map_or(0, |end| end.time_ns);
@@ -323,6 +329,7 @@ impl Process {
             ..*event
         };
         self.events += 1;
+        self.last_seq = self.last_seq.max(event.seq);
         // A better line through the anchors must not make time run backwards.
         let time_ns = self.clock.at(event.time).max(self.last_event_ns);
         self.last_event_ns = time_ns;

@@ -67,6 +67,30 @@ pub fn frames(process: &Process, stack: StackId) -> Vec<ResolvedFrame> {
     resolved
 }
 
+/// The operator of torch that the native frames name: in a backward pass its node (`ConvolutionBackward0`), else the operator
+/// as the dispatcher has it (`convolution`), the outermost: what a program calls.
+pub fn operator(frames: &[ResolvedFrame]) -> Option<String> {
+    let native = || {
+        frames
+            .iter()
+            .take_while(|frame| frame.language == Language::Native)
+            .map(|frame| frame.function.as_str())
+    };
+    let between = |function: &str, start: &str| -> Option<String> {
+        let rest = function.split_once(start)?.1;
+        let name = rest.split_once("::").map_or(rest, |(name, _)| name);
+        Some(name.split('(').next().unwrap_or(name).to_owned())
+    };
+    native()
+        .filter(|function| function.contains("::apply"))
+        .find_map(|function| between(function, "torch::autograd::generated::"))
+        .or_else(|| {
+            native()
+                .filter_map(|function| between(function, "at::_ops::"))
+                .last()
+        })
+}
+
 fn nameless(function: String) -> ResolvedFrame {
     ResolvedFrame {
         function,

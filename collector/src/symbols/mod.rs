@@ -9,7 +9,7 @@ pub mod native;
 pub mod site;
 pub mod source;
 
-pub use frames::{Language, ResolvedFrame, frames};
+pub use frames::{Language, ResolvedFrame, frames, operator};
 pub use site::{Mine, Site, site, site_by};
 
 use gpumem_wire::Definition;

@@ -14,13 +14,10 @@ use crate::error::CollectorError;
 use crate::ingest::capture::CaptureWriter;
 use crate::ingest::decode::Decoded;
 use crate::ingest::liveness::{Liveness, liveness};
-use crate::ingest::server::{FinishPolicy, Message, WAITING_CHUNKS, lock};
+use crate::ingest::server::{CONNECTIONS, FinishPolicy, Message, WAITING_CHUNKS, lock};
 use crate::model::session::PROCESSES;
 use crate::model::{Session, State};
 use crate::symbols;
-
-/// Connections at one time.
-const CONNECTIONS: usize = 1024;
 
 /// A peer.
 struct Connection {

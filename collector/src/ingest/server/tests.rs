@@ -1,6 +1,8 @@
 //! Real sockets, good peers and bad ones.
 
+use std::fs::DirBuilder;
 use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 
 use gpumem_wire::codec::Codec;
 use gpumem_wire::define::{EndDefinition, ProcessDefinition};

@@ -18,6 +18,7 @@ fn object(key: u64, bytes: u64) -> LiveObject {
         born_ticks: 0,
         stack: StackId(2),
         thread: ThreadId(1),
+        stream: 0,
         references: 1,
         mappings: 0,
     }
